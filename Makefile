@@ -1,0 +1,67 @@
+# Waybill. `make demo` shows it, `make test` checks it, `make up` leaves it running on an emulator.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.tools/sam/bin:$(CURDIR)/.tools/emulator/bin:$(PATH)
+export UV_LINK_MODE ?= copy
+
+.PHONY: help
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1|/' | column -t -s '|'
+
+# --- environments ---------------------------------------------------------------------------------------------------
+# Three, for the SAM CLI and the emulator pin what the others need otherwise. Each is made again when its lock changes.
+
+ENVIRONMENTS := .venv/.made .tools/sam/.made .tools/emulator/.made
+
+.PHONY: setup
+setup: $(ENVIRONMENTS) ## make the environments for development, the SAM CLI and the emulator
+
+.tools/uv/.made: requirements/uv.txt
+	@echo "making .tools/uv"
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python's venv module is not complete; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .tools/uv
+	@.tools/uv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $@
+
+.venv/.made: requirements/dev.txt pyproject.toml .tools/uv/.made
+	@echo "making .venv"
+	@$(call environment,.venv,requirements/dev.txt)
+	@.tools/uv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.tools/%/.made: requirements/%.txt .tools/uv/.made
+	@echo "making .tools/$*"
+	@$(call environment,.tools/$*,requirements/$*.txt)
+	@touch $@
+
+# An environment that holds exactly what a lock names: $(call environment,FOLDER,LOCK)
+environment = [ -x $(1)/bin/python ] || .tools/uv/bin/uv venv --quiet --python "$$(command -v $(PYTHON))" $(1); \
+	.tools/uv/bin/uv pip sync --quiet --python $(1)/bin/python --require-hashes $(2)
+
+.PHONY: lock
+lock: .tools/uv/.made ## pin the newest versions that pyproject.toml and requirements/*.in allow
+	@for name in sam emulator uv; do $(call compile,requirements/$$name.in,requirements/$$name.txt); done
+	@$(call compile,pyproject.toml --all-extras,requirements/dev.txt)
+	@$(call compile,pyproject.toml --extra runtime --constraint requirements/dev.txt $(RUNTIME_BRINGS),layers/dependencies/requirements.txt)
+
+compile = .tools/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate $(LOCK_FLAGS) \
+	--custom-compile-command 'make lock' $(1) --output-file $(2)
+
+# The Lambda runtime brings boto3 and what it needs, compiled already; a copy in the layer would only slow the start.
+RUNTIME_BRINGS := $(foreach name,boto3 botocore s3transfer python-dateutil six urllib3,--no-emit-package $(name))
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: .venv/.made ## ruff and strict mypy
+	@ruff check .
+	@ruff format --check .
+	@mypy
