@@ -1,0 +1,78 @@
+"""Turns what pydantic says of a bad document into the lines that a user reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def path_of(location: Iterable[str | int]) -> str:
+    """Write a location as `assets.outputs[1].id`."""
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
+
+
+def unknown_property(name: str, known: Sequence[str]) -> str:
+    """Say that a property is unknown, and name the nearest known one or all of them."""
+    nearest = get_close_matches(name, known, n=1, cutoff=0.6)
+    advice = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
+    return f"unknown property; {advice}"
+
+
+def fault_lines(error: ValidationError, known: dict[str, Sequence[str]] | None = None) -> list[str]:
+    """Return one line per fault, in the order of the document.
+
+    Args:
+        error: what pydantic raised.
+        known: the known properties by the path of their parent with list positions taken out (`tasks[].assetExporters[]`),
+            used to name the nearest one.
+    """
+    faults = error.errors(include_url=False)
+    return [_line(fault, known or {}) for fault in faults if not _follows_from_another(fault, faults)]
+
+
+def _follows_from_another(fault: Any, faults: Sequence[Any]) -> bool:
+    """A list is also too short when its items were refused; that is no fault of its own."""
+    depth = len(fault["loc"])
+    return fault["type"] == "too_short" and any(
+        len(other["loc"]) > depth and other["loc"][:depth] == fault["loc"] for other in faults
+    )
+
+
+def _line(fault: Any, known: dict[str, Sequence[str]]) -> str:
+    location = _without_tags(fault["loc"])
+    if fault["type"].startswith("union_tag"):
+        location = [*location, "type"]
+    return f"{path_of(location) or 'document'}: {_message(fault, location, known)}"
+
+
+def _without_tags(location: Sequence[str | int]) -> list[str | int]:
+    """Leave out the steps that pydantic adds for the member of a union; they name a class, so start with a capital."""
+    return [
+        step
+        for before, step in zip((None, *location), location, strict=False)
+        if not (isinstance(step, str) and isinstance(before, int) and step[:1].isupper())
+    ]
+
+
+def _message(fault: Any, location: Sequence[str | int], known: dict[str, Sequence[str]]) -> str:
+    kind = fault["type"]
+    if kind in ("missing", "union_tag_not_found"):
+        return "is required"
+    if kind == "too_short":
+        return f"needs at least {fault['ctx']['min_length']}"
+    if kind in ("model_type", "model_attributes_type", "dict_type", "dataclass_type"):
+        return "must be a JSON object"
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        parent = path_of("*" if isinstance(step, int) else step for step in location[:-1]).replace(".*", "[]")
+        return unknown_property(str(location[-1]), known.get(parent, ()))
+    if kind == "value_error":
+        return str(fault["ctx"]["error"])
+    message = str(fault["msg"]).replace("Input should be", "must be", 1)
+    return message[:1].lower() + message[1:]

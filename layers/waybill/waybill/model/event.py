@@ -1,0 +1,125 @@
+"""The lineage event: one bundle of one task run, as the log keeps it (`kestra.md` 1.5).
+
+Reading the log is the hot path, so an event is a plain dataclass and its body one JSON string.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from waybill.clock import from_millis, iso
+from waybill.ids import derived_uuid, uuid7_millis
+from waybill.model.asset import AssetRef
+from waybill.model.report import Bundle, TaskRunReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageEvent:
+    """One lineage event. Times are ISO 8601 in UTC ending in `Z`.
+
+    Attributes:
+        id: stable for the report and the bundle, however often it is written.
+        created: the recording time; it comes from the sort key, not from the body.
+    """
+
+    id: str
+    namespace: str
+    flow_id: str
+    execution_id: str
+    task_id: str
+    task_run_id: str
+    state: str
+    start_date: str
+    end_date: str
+    flow_revision: int | None = None
+    execution_start_date: str | None = None
+    error: dict[str, str] | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    inputs: tuple[AssetRef, ...] = ()
+    outputs: tuple[AssetRef, ...] = ()
+    created: str = ""
+
+    @property
+    def job(self) -> str:
+        """The job that ran: `<namespace>/<flowId>.<taskId>`."""
+        return f"{self.namespace}/{self.flow_id}.{self.task_id}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the event as users see it: camelCase, without what it does not say."""
+        document = {
+            "id": self.id,
+            "namespace": self.namespace,
+            "flowId": self.flow_id,
+            "flowRevision": self.flow_revision,
+            "executionId": self.execution_id,
+            "executionStartDate": self.execution_start_date,
+            "taskId": self.task_id,
+            "taskRunId": self.task_run_id,
+            "state": self.state,
+            "startDate": self.start_date,
+            "endDate": self.end_date,
+            "error": self.error,
+            "labels": self.labels or None,
+            "inputs": [ref.as_json() for ref in self.inputs],
+            "outputs": [ref.as_json() for ref in self.outputs],
+            "created": self.created or None,
+        }
+        return {name: value for name, value in document.items() if value is not None}
+
+    def to_body(self) -> str:
+        """Write the body of the log's item. The recording time is not in it: it is the sort key's."""
+        document = self.as_json()
+        document.pop("created", None)
+        return orjson.dumps(document).decode()
+
+
+def event_from_body(key: str, body: str | bytes) -> LineageEvent:
+    """Read an event from the body and the sort key of the log's item.
+
+    Raises:
+        ValueError, KeyError, TypeError: the body is no lineage event.
+    """
+    said = orjson.loads(body)
+    return LineageEvent(
+        id=said["id"],
+        namespace=said["namespace"],
+        flow_id=said["flowId"],
+        execution_id=said["executionId"],
+        task_id=said["taskId"],
+        task_run_id=said["taskRunId"],
+        state=said["state"],
+        start_date=said["startDate"],
+        end_date=said["endDate"],
+        flow_revision=said.get("flowRevision"),
+        execution_start_date=said.get("executionStartDate"),
+        error=said.get("error"),
+        labels=said.get("labels") or {},
+        inputs=tuple([AssetRef(**ref) for ref in said["inputs"]]),
+        outputs=tuple([AssetRef(**ref) for ref in said["outputs"]]),
+        created=iso(from_millis(uuid7_millis(key))),
+    )
+
+
+def event_of(report: TaskRunReport, bundle: Bundle, number: int) -> LineageEvent:
+    """Make the lineage event of a report's bundle; the same report and number always give the same id."""
+    error = report.error.model_dump(by_alias=True, exclude_none=True) if report.error else None
+    return LineageEvent(
+        id=derived_uuid(*report.identity, str(number)),
+        namespace=report.namespace,
+        flow_id=report.flow_id,
+        flow_revision=report.flow_revision,
+        execution_id=report.execution_id,
+        execution_start_date=iso(report.execution_start_date) if report.execution_start_date else None,
+        task_id=report.task_id,
+        task_run_id=report.task_run_id,
+        state=report.state.value,
+        start_date=iso(report.start_date),
+        end_date=iso(report.end_date),
+        error=error,
+        labels=report.labels,
+        inputs=bundle.inputs,
+        outputs=tuple(output.ref for output in bundle.outputs),
+    )
