@@ -12,6 +12,8 @@ WaybillError
 ├── AssetNotFound          no living asset has the id
 ├── AssetExists            an asset with the id is there already
 ├── Conflict               somebody else was faster, again and again
+├── StoreBusy              a table took no more, again and again
+├── InvalidOffset          what stands where a position should is none
 ├── LeaseLost              another invocation took over the lease
 ├── ExporterStopped        an exporter could not go on; its position is good
 └── ExportFailed           a task of a flow failed; names every exporter that stopped
@@ -76,6 +78,14 @@ class AssetExists(WaybillError):
 
 class Conflict(WaybillError):
     """A conditional write lost against others too many times."""
+
+
+class InvalidOffset(WaybillError):
+    """What is stored as a position, or as an offset, cannot be read. The message names it and how to reset it."""
+
+
+class StoreBusy(WaybillError):
+    """A table left work undone too many times."""
 
 
 class LeaseLost(WaybillError):

@@ -1,0 +1,115 @@
+"""Rows that find assets: by a metadata value, and the namespaces that have any.
+
+A row is put before the asset's write and removed after it, so that an asset is never without its rows; a row may be
+left over, so readers look at the asset itself. Rows carry the version of the asset that wanted them: a writer that is
+late removes no row of a newer version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from waybill.model.asset import Asset
+
+GLOBAL = "-"
+"""Stands for "no namespace" where a key needs one. No namespace is called so."""
+
+_LONGEST_VALUE = 512
+
+
+def text_of(value: Any) -> str | None:
+    """Return a metadata value as filters compare it: text, a number or truth value as JSON, None for anything else."""
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode() if isinstance(value, bool | int | float) else None
+
+
+def terms_of(asset: Asset | None) -> dict[str, str]:
+    """Return the keys of the rows that a living asset has in the index of metadata, with what each stands for."""
+    if asset is None or asset.deleted:
+        return {}
+    texts = ((key, text_of(value)) for key, value in asset.metadata.items())
+    return {_term(key, text): key for key, text in texts if text is not None}
+
+
+def _term(key: str, text: str) -> str:
+    term = f"{key}={text}"
+    if len(term.encode()) > _LONGEST_VALUE:
+        term = hashlib.sha256(term.encode()).hexdigest()
+    return f"meta#{term}"
+
+
+class AssetIndex:
+    """The index, in the table of the catalog."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        self._client = client
+        self._table = table
+        self._known_namespaces: set[str] = set()
+
+    def add(self, asset_id: str, terms: Iterable[str], version: int) -> None:
+        """Put the rows that a version of an asset will need."""
+        for term in terms:
+            self._unless_newer(
+                self._client.put_item,
+                Item={**_row(term, asset_id), "version": {"N": str(version)}},
+                ConditionExpression="attribute_not_exists(pk) OR version < :version",
+                ExpressionAttributeValues={":version": {"N": str(version)}},
+            )
+
+    def remove(self, asset_id: str, terms: Iterable[str], version: int) -> None:
+        """Remove the rows that an asset has no more since a version."""
+        for term in terms:
+            self._unless_newer(
+                self._client.delete_item,
+                Key=_row(term, asset_id),
+                ConditionExpression="attribute_not_exists(pk) OR version <= :version",
+                ExpressionAttributeValues={":version": {"N": str(version)}},
+            )
+
+    def ids_with(self, key: str, text: str, after: str | None = None) -> Iterator[str]:
+        """Go through the ids, in their order, of assets that may have a metadata value."""
+        return self._rows(_term(key, text), after)
+
+    def add_namespace(self, namespace: str) -> None:
+        """Remember that a namespace has assets or settings."""
+        if namespace not in self._known_namespaces:
+            self._client.put_item(TableName=self._table, Item=_row("namespaces", namespace))
+            self._known_namespaces.add(namespace)
+
+    def namespaces(self) -> list[str]:
+        """Return every namespace that ever had assets or settings, in order; `-` is Global."""
+        return list(self._rows("namespaces", None))
+
+    def _rows(self, pk: str, after: str | None) -> Iterator[str]:
+        arguments: dict[str, Any] = {"TableName": self._table, "ConsistentRead": True}
+        start = _row(pk, after) if after else None
+        while True:
+            page = self._client.query(
+                **arguments,
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": {"S": pk}},
+                **({"ExclusiveStartKey": start} if start else {}),
+            )
+            for item in page["Items"]:
+                yield item["sk"]["S"]
+            start = page.get("LastEvaluatedKey")
+            if start is None:
+                return
+
+    def _unless_newer(self, call: Any, **arguments: Any) -> None:
+        try:
+            call(TableName=self._table, **arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+
+
+def _row(pk: str, sk: str) -> dict[str, Any]:
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
