@@ -50,13 +50,14 @@ environment = [ -x $(1)/bin/python ] || .tools/uv/bin/uv venv --quiet --python "
 lock: .tools/uv/.made ## pin the newest versions that pyproject.toml and requirements/*.in allow
 	@for name in sam emulator uv; do $(call compile,requirements/$$name.in,requirements/$$name.txt); done
 	@$(call compile,pyproject.toml --all-extras,requirements/dev.txt)
-	@$(call compile,pyproject.toml --extra runtime --constraint requirements/dev.txt $(RUNTIME_BRINGS),layers/dependencies/requirements.txt)
+	@$(call compile,pyproject.toml --extra runtime --constraint requirements/dev.txt $(LEFT_OUT),layers/dependencies/requirements.txt)
 
 compile = .tools/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate $(LOCK_FLAGS) \
 	--custom-compile-command 'make lock' $(1) --output-file $(2)
 
 # The Lambda runtime brings boto3 and what it needs, compiled already; a copy in the layer would only slow the start.
-RUNTIME_BRINGS := $(foreach name,boto3 botocore s3transfer python-dateutil six urllib3,--no-emit-package $(name))
+# Ion's way to JSON can convert arrays of numpy, which nothing here has.
+LEFT_OUT := $(foreach name,boto3 botocore s3transfer python-dateutil six urllib3 numpy,--no-emit-package $(name))
 
 # --- checks ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,109 @@
+"""`sam build`, done again only when what goes into it has changed."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tools.emulator import ROOT, EmulatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Target = Literal["host", "release"]
+
+SOURCES = ("template.yaml", "functions", "layers")
+_OPTIONS: dict[Target, tuple[str, ...]] = {
+    "host": ("--config-env", "local"),
+    "release": ("--config-env", "default"),
+}
+
+
+def build(target: Target) -> Path:
+    """Build the application for an emulator on this machine, or for release, and return the built template.
+
+    A build whose sources are as they were is used again. Builds of one target wait for each other.
+
+    Raises:
+        EmulatorError: `sam build` failed; its output is in the message.
+    """
+    folder = ROOT / "build" / "sam" / target
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stamp = folder.with_suffix(".digest")
+    with _alone(folder.with_suffix(".lock")):
+        digest = source_digest()
+        if not (folder / "template.yaml").exists() or not stamp.exists() or stamp.read_text() != digest:
+            stamp.unlink(missing_ok=True)
+            sam("build", *_OPTIONS[target], "--build-dir", str(folder))
+            stamp.write_text(digest)
+    return folder / "template.yaml"
+
+
+def source_digest() -> str:
+    """Return a digest of the names and contents of all that goes into a build, and of the Python it is for."""
+    digest = hashlib.sha256(os.fsencode(shutil.which("python3") or ""))
+    for path in sorted(_sources()):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(ROOT)}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _sources() -> Iterator[Path]:
+    for name in SOURCES:
+        source = ROOT / name
+        yield from [source] if source.is_file() else (path for path in source.rglob("*") if _counts(path))
+
+
+def _counts(path: Path) -> bool:
+    return path.is_file() and path.suffix != ".pyc"
+
+
+def sam(*arguments: str, environment: dict[str, str] | None = None) -> str:
+    """Run the SAM CLI in the project's folder and return what it printed.
+
+    Args:
+        arguments: the command and its options.
+        environment: what to add to this process's environment.
+
+    Raises:
+        EmulatorError: it is not installed or failed; its output is in the message.
+    """
+    program = ROOT / ".tools" / "sam" / "bin" / "sam"
+    if not program.exists():
+        raise EmulatorError("the SAM CLI is not installed: run `make setup`")
+    result = subprocess.run(  # noqa: S603
+        [str(program), *arguments],
+        cwd=ROOT,
+        env=_sam_environment() | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        output = "\n".join(line for line in result.stdout.splitlines() if "Uploading to" not in line)
+        raise EmulatorError(f"sam {' '.join(arguments)} failed:\n{output}")
+    return result.stdout
+
+
+def _sam_environment() -> dict[str, str]:
+    """Return this process's environment with uv and this project's Python first, and nobody else's AWS account."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAM_CLI_"))}
+    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{kept.get('PATH', os.defpath)}"
+    return kept | {"PATH": path, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock file, so that tests and a demo that run side by side do not build into each other."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
