@@ -1,0 +1,1 @@
+"""The main job on an emulator: record, ship, file, and show what came of it (`make demo`)."""

@@ -1,0 +1,150 @@
+"""`make demo`: the whole way of lineage on an emulator, from task run reports to a backend and to files.
+
+    python -m demo.run [REPORTS.jsonl]
+
+Ships to OPENLINEAGE_URL (with OPENLINEAGE_ENDPOINT, OPENLINEAGE_API_KEY and OPENLINEAGE_BACKEND) when that is set, else
+to a receiver of its own. Whatever happens, it leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from demo.flows import Backend, backend_of, file_flow, ship_flow
+from demo.job import DemoFault, Delivery, deliver, fetch, keep_secret, read_reports, record, run_once
+from demo.lineage import lineage_of
+from demo.picture import Steps, counts_table, lineage_tree
+from demo.receiver import Receiver
+from tools.build import build
+from tools.emulator import ROOT, Emulator, EmulatorError
+from tools.stack import FunctionFailed, Stack, deploy
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+REPORTS = ROOT / "events" / "demo" / "warehouse.jsonl"
+FOLDER = ROOT / "build" / "demo"
+SHIPPER, FILE_EXPORTER = "ShipperFunction", "FileExporterFunction"
+
+
+class Demo:
+    """One run of the demo.
+
+    Args:
+        console: where to show it.
+        reports: a file of task run reports, one a line.
+        folder: where what it finds is written; emptied first.
+    """
+
+    def __init__(self, console: Console, reports: Path, folder: Path = FOLDER) -> None:
+        self._console = console
+        self._path = reports
+        self._folder = folder
+        self._steps = Steps(console)
+
+    def run(self) -> None:
+        """Run it and show what came of it.
+
+        Raises:
+            DemoFault, EmulatorError, FunctionFailed: it could not be done; the message says why.
+        """
+        reports = read_reports(self._path)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        with self._steps.step("build", "the functions and layers of template.yaml"):
+            build("host")
+        with ExitStack() as running:
+            with self._steps.step("emulator", "of AWS, on a free port"):
+                emulator = running.enter_context(Emulator(log=self._folder / "emulator.log"))
+            receiver = running.enter_context(Receiver(self._folder / "openlineage.jsonl"))
+            with self._steps.step("deploy", "template.yaml to the emulator"):
+                stack = deploy(emulator)
+            with self._steps.step("record", "task run reports") as say:
+                recorded = len(record(stack, reports, say))
+            backend = backend_of(os.environ) or Backend(receiver.url)
+            shipped = self._ship(stack, backend, recorded)
+            filed, events = self._file(stack, recorded)
+        self._write_summary(recorded, shipped, len(events))
+        self._show(len(reports), backend, shipped, filed, events)
+
+    def _ship(self, stack: Stack, backend: Backend, recorded: int) -> Delivery:
+        """Ship all that was recorded, then once more, which must find nothing to send."""
+        secret = keep_secret(stack, backend.api_key) if backend.api_key else None
+        flow = ship_flow(backend.exporter(secret))
+        with self._steps.step("ship", f"to {backend.uri}") as say:
+            shipped = deliver(stack, SHIPPER, flow, recorded, say)
+        with self._steps.step("again", "the same flow") as say:
+            second = Delivery()
+            run_once(stack, SHIPPER, flow, second)
+            say(f"the same flow: {second.size} lineage events")
+            if second.size:
+                raise DemoFault(f"shipping again sent {second.size} lineage events; it must send none")
+        return shipped
+
+    def _file(self, stack: Stack, recorded: int) -> tuple[Delivery, list[dict[str, Any]]]:
+        """File all that was recorded, and bring the files home before the emulator is gone."""
+        with self._steps.step("file", "in S3") as say:
+            filed = deliver(stack, FILE_EXPORTER, file_flow(stack.names["LineageBucket"]), recorded, say)
+            return filed, fetch(stack, filed.uris, self._folder / "files")
+
+    def _write_summary(self, recorded: int, shipped: Delivery, filed: int) -> None:
+        summary = {
+            "recorded": recorded,
+            "shipped": shipped.size,
+            "filed": filed,
+            "endFetchedDate": shipped.end_fetched_date,
+            "seconds": self._steps.seconds,
+        }
+        (self._folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+
+    def _show(
+        self, reports: int, backend: Backend, shipped: Delivery, filed: Delivery, events: list[dict[str, Any]]
+    ) -> None:
+        folder = self._folder.relative_to(ROOT) if self._folder.is_relative_to(ROOT) else self._folder
+        rows = [
+            ("recorded", len(events), f"lineage events of {reports} task runs in {self._path}"),
+            ("shipped", shipped.size, f"to {backend.uri}, the log up to {shipped.end_fetched_date}"),
+            *(("filed", len(events), f"{uri}, copied to {folder / 'files'}") for uri in filed.uris),
+        ]
+        self._console.print()
+        self._console.print(counts_table(rows))
+        self._console.print()
+        self._console.print(lineage_tree(lineage_of(events)))
+        self._console.print(f"\n[dim]written: {folder}/summary.json, {folder}/openlineage.jsonl[/]")
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a signal handler is given
+    """End the demo, once: what ends it must not be ended in turn."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main(arguments: list[str]) -> int:
+    """Run the demo and return the exit code."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, interrupt)
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    try:
+        Demo(console, Path(arguments[0]) if arguments else REPORTS).run()
+    except KeyboardInterrupt:
+        console.print("[yellow]stopped; nothing of it still runs[/]")
+        return 130
+    except (DemoFault, EmulatorError, FunctionFailed) as error:
+        console.print(f"[red]{escape(str(error))}[/]")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
