@@ -17,7 +17,6 @@ import threading
 import zlib
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -26,6 +25,7 @@ from pydantic import AnyUrl, AwareDatetime, BaseModel, Field, ValidationError
 from waybill.faults import fault_lines
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
 LINEAGE = "/api/v1/lineage"

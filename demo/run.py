@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from demo.flows import Backend, backend_of, file_flow, ship_flow
-from demo.job import DemoFault, Delivery, deliver, fetch, keep_secret, read_reports, record, run_once
+from demo.job import Delivery, DemoFault, deliver, fetch, keep_secret, read_reports, record, run_once
 from demo.lineage import lineage_of
 from demo.picture import Steps, counts_table, lineage_tree
 from demo.receiver import Receiver
