@@ -66,3 +66,11 @@ lint: .venv/.made ## ruff and strict mypy
 	@ruff check .
 	@ruff format --check .
 	@mypy
+
+# --- trying it ------------------------------------------------------------------------------------------------------
+
+INPUT ?= events/demo/warehouse.jsonl
+
+.PHONY: demo
+demo: setup ## record, ship and file on an emulator, and show what came of it (INPUT=reports.jsonl for reports of yours)
+	@python -m demo.run "$(INPUT)"
