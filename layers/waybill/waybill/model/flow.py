@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from waybill.errors import InvalidFlow
-from waybill.export.files.config import FileAssetExporter
+from waybill.export.files.config import BucketName, FileAssetExporter, Key
 from waybill.export.openlineage.config import OpenLineageAssetExporter
 from waybill.faults import fault_lines
 from waybill.model.fields import Document, Duration, KeyPart, Namespace, Text
@@ -49,8 +49,8 @@ class Upload(Document):
 
     id: KeyPart
     type: Literal["Upload"]
-    bucket: Text
-    key: Text
+    bucket: BucketName
+    key: Key
     source: Text = Field(alias="from")
     description: str | None = None
     region: Text | None = None

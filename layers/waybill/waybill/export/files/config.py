@@ -2,20 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from waybill.export.files.keys import parse_key
 from waybill.model.fields import Document, ExporterId, Text
+
+_BUCKET = re.compile(
+    r"(?=.{3,63}\Z)[a-z0-9][a-z0-9.-]*[a-z0-9]|arn:[a-z-]+:s3:[a-z0-9-]*:\d{12}:accesspoint/[a-z0-9-]+"
+)
+_PREFIX = re.compile(r"[A-Za-z0-9!_.*'()-]{1,100}")
+MOST_LINES = 10_000_000
+LONGEST_KEY = 350
+"""Bytes of a template. A key of S3 has 1,024, and names need their part."""
+
+
+def _bucket(value: str) -> str:
+    if not _BUCKET.fullmatch(value):
+        raise ValueError("must be the name of a bucket, such as company-lineage, or the ARN of an access point")
+    return value
+
+
+def _key(value: str) -> str:
+    size = len(value.encode())
+    if size > LONGEST_KEY:
+        raise ValueError(f"is {size} bytes long; the most is {LONGEST_KEY}")
+    parse_key(value)
+    return value
+
+
+def _prefix(value: str) -> str:
+    if not _PREFIX.fullmatch(value):
+        raise ValueError("must have 1 to 100 letters, digits and ! _ . * ' ( ) -")
+    return value
+
+
+BucketName = Annotated[str, AfterValidator(_bucket)]
+Key = Annotated[Text, AfterValidator(_key)]
 
 
 class FileAssetExporter(Document):
-    """Writes lineage events as lines of files in S3."""
+    """Writes lineage events as lines of files in S3.
+
+    Attributes:
+        max_lines_per_file: a file is closed when it has this many lines.
+        max_bytes_per_file: a file is closed when as many bytes of it are stored (after compression).
+        bucket: where files go; None is the stack's bucket.
+        key: the folder of the files, a template of `keys.py`.
+        content: `lineage` is the event with its assets as they are now, `openlineage` the run event of DESIGN 6.
+        kms_key: the ARN of the KMS key that files are encrypted with; None leaves it to the bucket.
+    """
 
     id: ExporterId
     type: Literal["FileAssetExporter"]
     format: Literal["ION", "JSON"] = "ION"
-    max_lines_per_file: int = Field(default=100_000, ge=1)
-    log_file_prefix: Text = "kestra-log-file"
-    bucket: Text | None = None
-    key: Text | None = None
+    max_lines_per_file: int = Field(default=100_000, ge=1, le=MOST_LINES)
+    max_bytes_per_file: int = Field(default=256 * 1024 * 1024, ge=1024, le=50 * 1024**3)
+    log_file_prefix: Annotated[str, AfterValidator(_prefix)] = "kestra-log-file"
+    bucket: BucketName | None = None
+    key: Key = "lineage"
+    compression: Literal["none", "gzip", "zstd"] = "none"
+    partitioning: Literal["none", "month", "day", "hour"] = "none"
+    content: Literal["lineage", "openlineage"] = "lineage"
+    kms_key: Text | None = None

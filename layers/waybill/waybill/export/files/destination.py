@@ -1,0 +1,97 @@
+"""The bucket that an exporter writes to, and what S3's refusals mean for it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from waybill.errors import ExporterStopped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from botocore.exceptions import ClientError
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import TagTypeDef
+
+UNCOMMITTED: TagTypeDef = {"Key": "waybill", "Value": "uncommitted"}
+"""The tag of a file that no manifest names (yet). The lifecycle of the stack's bucket lets such files expire."""
+
+_ADVICE = {
+    "NoSuchBucket": "the bucket does not exist; make it, or correct `bucket`",
+    "AccessDenied": "no permission; let the role of the function write there (and the bucket's owner let it in)",
+    "AllAccessDisabled": "no permission; the bucket is disabled",
+    "InvalidBucketName": "the bucket cannot have this name; correct `bucket`",
+    "PermanentRedirect": "the bucket lies in another region than it says",
+    "KMS.NotFoundException": "the KMS key does not exist; correct `kmsKey`",
+    "KMS.DisabledException": "the KMS key is disabled",
+    "KMS.AccessDeniedException": "no permission to use the KMS key",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A bucket.
+
+    Attributes:
+        own: whether it is the bucket of the stack, whose lifecycle removes files tagged as uncommitted.
+    """
+
+    s3: S3Client
+    bucket: str
+    own: bool
+    kms_key: str | None = None
+
+    @property
+    def encryption(self) -> dict[str, Any]:
+        """What every writing call says about encryption."""
+        return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self.kms_key} if self.kms_key else {}
+
+    def uri(self, key: str) -> str:
+        """Return the address of an object."""
+        return f"s3://{self.bucket}/{key}"
+
+    def key(self, uri: str) -> str:
+        """Return the key of an object of this bucket from its address."""
+        return uri.removeprefix(f"s3://{self.bucket}/")
+
+    def keep(self, keys: Sequence[str]) -> None:
+        """Take files out of what expires, just before a manifest names them.
+
+        Raises:
+            ExporterStopped: S3 refused or did not answer.
+        """
+        for key in keys if self.own else ():
+            with self.told("untag a file"):
+                self.s3.delete_object_tagging(Bucket=self.bucket, Key=key)
+
+    def give_up(self, keys: Sequence[str]) -> None:
+        """Let files expire that no manifest will name. Never raises: `waybill files verify` finds them too."""
+        for key in keys if self.own else ():
+            with suppress(ExporterStopped), self.told("tag a file"):
+                self.s3.put_object_tagging(Bucket=self.bucket, Key=key, Tagging={"TagSet": [UNCOMMITTED]})
+
+    @contextmanager
+    def told(self, action: str) -> Iterator[None]:
+        """Turn an error of S3 into one that says what was tried, where, why not, and what to do.
+
+        Raises:
+            ExporterStopped: S3 refused or did not answer.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except ClientError as error:
+            code = error_code(error)
+            reason = _ADVICE.get(code) or f"{code}: {error.response.get('Error', {}).get('Message', '')}".rstrip(": ")
+            raise ExporterStopped(f"cannot {action} in s3://{self.bucket}: {reason}") from error
+        except BotoCoreError as error:
+            raise ExporterStopped(f"cannot {action} in s3://{self.bucket}: {error}") from error
+
+
+def error_code(error: ClientError) -> str:
+    """Return the code of a ClientError; a HEAD has only its status."""
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    return {"403": "AccessDenied", "404": "NoSuchKey"}.get(code, code)

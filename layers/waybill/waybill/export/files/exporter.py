@@ -1,0 +1,125 @@
+"""The exporter of files, as the engine drives it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from waybill.clock import utc_now
+from waybill.export.files.destination import Destination
+from waybill.export.files.keys import name_time, parse_key
+from waybill.export.files.lines import renderer
+from waybill.export.files.manifest import Manifest, Manifests
+from waybill.export.files.series import Series
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from waybill.export.files.config import FileAssetExporter
+    from waybill.export.ports import Delivery, Run
+
+
+class FileExporter:
+    """Writes events as lines of files, which count once the manifest that names them is written.
+
+    Args:
+        config: the exporter's part of the flow.
+        run: the run of its task.
+        s3_client: a boto3 client of S3.
+        default_bucket: the stack's bucket.
+    """
+
+    def __init__(self, config: FileAssetExporter, run: Run, s3_client: S3Client, default_bucket: str) -> None:
+        bucket = config.bucket or default_bucket
+        self._config = config
+        self._run = run
+        self._to = Destination(s3_client, bucket, own=bucket == default_bucket, kms_key=config.kms_key)
+        self._manifests = manifests_of(config, run, self._to)
+        self._render = renderer(config)
+        self._series: Series | None = None
+        self._start = self._attempt = ""
+        self._counted: list[Manifest] = []
+
+    def recover(self, start: str) -> str | None:
+        """Return the end of the batch that was committed from this start before, or None.
+
+        Raises:
+            ExporterStopped: S3 does not answer.
+        """
+        manifest = self._manifests.find(start)
+        if manifest is None:
+            return None
+        self._counted.append(manifest)
+        return manifest.end
+
+    def begin(self, start: str) -> None:
+        """Start a batch. Its files have names that no other attempt from the same start has."""
+        self.abandon()
+        self._start = start
+        self._attempt = uuid.uuid4().hex[:12]
+        run, config = self._run, self._config
+        origin = (config.log_file_prefix, run.flow_id, run.task_id, config.id, name_time(run.started))
+        name = "-".join((*origin, self._manifests.digest(start)[:12], self._attempt))
+        self._series = Series(config, self._to, run.started, name)
+
+    def write(self, delivery: Delivery) -> None:
+        """Add one event.
+
+        Raises:
+            ExporterStopped: S3 does not take it.
+        """
+        if self._series is None:
+            raise RuntimeError("write before begin")
+        self._series.add(self._render(delivery), delivery.key, delivery.event.created)
+
+    def commit(self, end: str) -> str:
+        """Make the batch count, and return the end that counts.
+
+        Raises:
+            ExporterStopped: S3 does not take it. Nothing counts, or the next run finds that it does.
+        """
+        if self._series is None:
+            raise RuntimeError("commit before begin")
+        files = self._series.close()
+        if not files and end == self._start:
+            return end
+        keys = [self._to.key(file.uri) for file in files]
+        self._to.keep(keys)
+        counted = self._manifests.commit(self._manifest(end))
+        if counted.attempt != self._attempt:
+            self._to.give_up(keys)
+        self._series = None
+        self._counted.append(counted)
+        return counted.end
+
+    def abandon(self) -> None:
+        """Drop what was not committed. Never raises."""
+        series, self._series = self._series, None
+        if series is not None:
+            series.abort()
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the addresses of the files that count and of the manifests that name them."""
+        return {
+            "uris": [uri for manifest in self._counted for uri in manifest.uris],
+            "lines": sum(manifest.lines for manifest in self._counted),
+            "manifests": [
+                self._to.uri(self._manifests.key(manifest.start)) for manifest in self._counted if manifest.files
+            ],
+        }
+
+    def _manifest(self, end: str) -> Manifest:
+        files = tuple(self._series.files) if self._series else ()
+        run, config = self._run, self._config
+        return Manifest(
+            namespace=run.namespace, flow_id=run.flow_id, task_id=run.task_id, exporter_id=config.id,
+            state_key=run.state_key, start=self._start, end=end, attempt=self._attempt, created=utc_now(),
+            format=config.format, compression=config.compression, content=config.content,
+            lines=sum(file.lines for file in files), files=files,
+        )  # fmt: skip
+
+
+def manifests_of(config: FileAssetExporter, run: Run, destination: Destination) -> Manifests:
+    """Return the manifests of an exporter; they lie beside its files, outside of every date and partition."""
+    owner = (run.namespace, run.flow_id, run.task_id, config.id, run.state_key)
+    return Manifests(destination, parse_key(config.key).root, owner)

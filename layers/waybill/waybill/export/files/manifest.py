@@ -1,0 +1,181 @@
+"""The commit of a batch: one object, written once, whose key is the batch's start.
+
+Whoever writes it first from a start has decided what counts; everybody else takes over its end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from waybill.errors import ExporterStopped, WaybillError
+from waybill.export.files.destination import Destination, error_code
+from waybill.model.fields import Document, Instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = "_manifests/"
+"""Athena, Hive and Spark leave out names that begin with an underscore when they read the files beside it."""
+TRIES = 5
+
+
+class DamagedManifestError(WaybillError):
+    """A manifest cannot be read."""
+
+
+class FileEntry(Document):
+    """A file that counts.
+
+    Attributes:
+        uri: where it lies.
+        lines: events in it, one a line.
+        bytes: its size as it lies in S3.
+        sha256: of the same bytes.
+        first: the log's key of its first event.
+        last: the log's key of its last event.
+    """
+
+    uri: str
+    lines: int
+    bytes: int
+    sha256: str
+    first: str
+    last: str
+
+
+class Manifest(Document):
+    """What one batch wrote.
+
+    Attributes:
+        start: the engine's word for where the batch began, end: where it ended.
+        attempt: who wrote it.
+        lines: events in all its files.
+    """
+
+    version: int = 1
+    namespace: str
+    flow_id: str
+    task_id: str
+    exporter_id: str
+    state_key: str
+    start: str
+    end: str
+    attempt: str
+    created: Instant
+    format: str
+    compression: str
+    content: str
+    lines: int
+    files: tuple[FileEntry, ...]
+
+    @property
+    def uris(self) -> list[str]:
+        """The addresses of the files, in the order of the log."""
+        return [file.uri for file in self.files]
+
+
+class Manifests:
+    """The manifests of one exporter of one task.
+
+    Args:
+        destination: the bucket.
+        root: the folder that the exporter's files lie under, `lineage/`.
+        owner: namespace, flow, task, exporter, state key.
+    """
+
+    def __init__(self, destination: Destination, root: str, owner: tuple[str, str, str, str, str]) -> None:
+        self._to = destination
+        self._owner = owner
+        self.folder = f"{root}{FOLDER}{'/'.join(owner[:4])}/"
+
+    def key(self, start: str) -> str:
+        """Return the key of the manifest of a start."""
+        return f"{self.folder}{self.digest(start)}.json"
+
+    def digest(self, start: str) -> str:
+        """Return what stands for a start in names of objects."""
+        return hashlib.sha256("\x1f".join((*self._owner, start)).encode()).hexdigest()[:24]
+
+    def find(self, start: str) -> Manifest | None:
+        """Return the manifest of a start, or None.
+
+        Raises:
+            ExporterStopped: S3 does not answer, or the manifest cannot be read.
+        """
+        key = self.key(start)
+        with self._to.told(f"read {key}"):
+            body = _body(self._to, key)
+        try:
+            return read_manifest(body) if body is not None else None
+        except DamagedManifestError as error:
+            raise ExporterStopped(f"{self._to.uri(key)}: {error}; restore an older version of it") from None
+
+    def commit(self, manifest: Manifest) -> Manifest:
+        """Write the manifest unless its start has one, and return the one that counts.
+
+        Raises:
+            ExporterStopped: S3 does not answer; whether it counts is found out by the next run.
+        """
+        key = self.key(manifest.start)
+        for _ in range(TRIES):
+            with self._to.told(f"write {key}"):
+                if _put_once(self._to, key, manifest.model_dump_json(by_alias=True).encode() + b"\n"):
+                    return manifest
+            if counted := self.find(manifest.start):
+                return counted
+        raise ExporterStopped(f"cannot write {self._to.uri(key)}: others write it all the time; try again")
+
+    def all(self) -> Iterator[tuple[str, bytes]]:
+        """Walk over the keys and bodies of all manifests, in no order that means anything."""
+        pages = self._to.s3.get_paginator("list_objects_v2").paginate(Bucket=self._to.bucket, Prefix=self.folder)
+        for page in pages:
+            for item in page.get("Contents", ()):
+                body = _body(self._to, item["Key"])
+                if body is not None:
+                    yield item["Key"], body
+
+
+def read_manifest(body: bytes) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        DamagedManifestError: it is none.
+    """
+    try:
+        return Manifest.model_validate_json(body)
+    except ValidationError as error:
+        raise DamagedManifestError(f"is no manifest ({error.error_count()} faults)") from None
+
+
+def _body(destination: Destination, key: str) -> bytes | None:
+    from botocore.exceptions import ClientError
+
+    try:
+        answer = destination.s3.get_object(Bucket=destination.bucket, Key=key)
+    except ClientError as error:
+        if error_code(error) == "NoSuchKey":
+            return None
+        raise
+    return bytes(answer["Body"].read())
+
+
+def _put_once(destination: Destination, key: str, body: bytes) -> bool:
+    """Write an object unless there is one; tell whether it was written.
+
+    409 says that somebody else is writing it at this moment.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        destination.s3.put_object(
+            Bucket=destination.bucket, Key=key, Body=body, IfNoneMatch="*", ContentType="application/json",
+            **destination.encryption,
+        )  # fmt: skip
+    except ClientError as error:
+        if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
+            return False
+        raise
+    return True

@@ -1,0 +1,101 @@
+"""One object, written as a stream: part by part when it is larger than a part."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from waybill.errors import ExporterStopped
+from waybill.export.files.destination import UNCOMMITTED, Destination
+
+PART_BYTES = 8 * 1024 * 1024
+"""S3 wants 5 MiB or more for every part but the last, and 10,000 parts at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object that is whole in S3: its size and SHA-256 as it lies there."""
+
+    key: str
+    size: int
+    sha256: str
+
+
+class Upload:
+    """An object on its way. It exists only once `finish` has returned."""
+
+    def __init__(self, destination: Destination, key: str, content_type: str) -> None:
+        self.key = key
+        self.size = 0
+        self._to = destination
+        self._about: dict[str, Any] = {"ContentType": content_type, **destination.encryption}
+        if destination.own:
+            self._about["Tagging"] = "{Key}={Value}".format(**UNCOMMITTED)
+        self._part = io.BytesIO()
+        self._digest = hashlib.sha256()
+        self._upload_id: str | None = None
+        self._parts: list[Any] = []
+
+    def write(self, data: bytes) -> None:
+        """Add data.
+
+        Raises:
+            ExporterStopped: S3 does not take it.
+        """
+        self._part.write(data)
+        self.size += len(data)
+        if self._part.tell() >= PART_BYTES:
+            self._send_part()
+
+    def finish(self) -> Stored:
+        """Make the object exist.
+
+        Raises:
+            ExporterStopped: S3 does not take it.
+        """
+        if self._upload_id is None:
+            body = self._take_part()
+            with self._to.told("write"):
+                self._to.s3.put_object(Bucket=self._to.bucket, Key=self.key, Body=body, **self._about)
+        else:
+            if self._part.tell():
+                self._send_part()
+            with self._to.told("complete an upload"):
+                self._to.s3.complete_multipart_upload(
+                    Bucket=self._to.bucket,
+                    Key=self.key,
+                    UploadId=self._upload_id,
+                    MultipartUpload={"Parts": self._parts},
+                )
+            self._upload_id = None
+        return Stored(self.key, self.size, self._digest.hexdigest())
+
+    def abort(self) -> None:
+        """Drop what was sent. Never raises: what is left over is removed by the bucket's lifecycle."""
+        upload_id, self._upload_id, self._part = self._upload_id, None, io.BytesIO()
+        if upload_id is not None:
+            with suppress(ExporterStopped), self._to.told("abort an upload"):
+                self._to.s3.abort_multipart_upload(Bucket=self._to.bucket, Key=self.key, UploadId=upload_id)
+
+    def _send_part(self) -> None:
+        body = self._take_part()
+        number = len(self._parts) + 1
+        with self._to.told("write"):
+            if self._upload_id is None:
+                begun = self._to.s3.create_multipart_upload(Bucket=self._to.bucket, Key=self.key, **self._about)
+                self._upload_id = begun["UploadId"]
+            answer = self._to.s3.upload_part(
+                Bucket=self._to.bucket, Key=self.key, UploadId=self._upload_id, PartNumber=number, Body=body
+            )
+        checksums = {name: value for name, value in answer.items() if name.startswith("Checksum")}
+        self._parts.append({"PartNumber": number, "ETag": answer["ETag"], **checksums})
+
+    def _take_part(self) -> io.BytesIO:
+        """Return what is gathered, ready to be read, without a copy of it."""
+        part, self._part = self._part, io.BytesIO()
+        self._digest.update(part.getbuffer())
+        part.seek(0)
+        return part
