@@ -8,17 +8,18 @@ import os
 import shutil
 import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tools.emulator import ROOT, EmulatorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 Target = Literal["host", "release"]
 
 SOURCES = ("template.yaml", "functions", "layers")
+KEPT = 4
 _OPTIONS: dict[Target, tuple[str, ...]] = {
     "host": ("--config-env", "local"),
     "release": ("--config-env", "default"),
@@ -28,20 +29,23 @@ _OPTIONS: dict[Target, tuple[str, ...]] = {
 def build(target: Target) -> Path:
     """Build the application for an emulator on this machine, or for release, and return the built template.
 
-    A build whose sources are as they were is used again. Builds of one target wait for each other.
+    Each state of the sources has a folder of its own, so that it is built once, and nobody's build goes away while
+    somebody deploys it: the newest few are kept.
 
     Raises:
         EmulatorError: `sam build` failed; its output is in the message.
     """
-    folder = ROOT / "build" / "sam" / target
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    stamp = folder.with_suffix(".digest")
-    with _alone(folder.with_suffix(".lock")):
-        digest = source_digest()
-        if not (folder / "template.yaml").exists() or not stamp.exists() or stamp.read_text() != digest:
-            stamp.unlink(missing_ok=True)
-            sam("build", *_OPTIONS[target], "--build-dir", str(folder))
-            stamp.write_text(digest)
+    builds = ROOT / "build" / "sam"
+    builds.mkdir(parents=True, exist_ok=True)
+    folder = builds / f"{target}-{source_digest()[:16]}"
+    with _alone(builds / f"{target}.lock"):
+        if not folder.exists():
+            unfinished = builds / f"{target}.unfinished"
+            sam("build", *_OPTIONS[target], "--build-dir", str(unfinished))
+            unfinished.rename(folder)
+        folder.touch()
+        for old in sorted(builds.glob(f"{target}-*"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(old)
     return folder / "template.yaml"
 
 

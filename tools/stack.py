@@ -25,7 +25,7 @@ STACK_NAME = "waybill"
 LONGEST_INVOCATION_SECONDS = 960
 
 
-class FunctionFailed(Exception):  # noqa: N818 - it says what happened
+class FunctionFailed(Exception):
     """A function ended with an error.
 
     Attributes:
@@ -118,8 +118,8 @@ def _client(url: str, service: str) -> Any:
     from botocore.config import Config
 
     environment = client_environment(url)
-    return boto3.client(
-        service,
+    return boto3.Session().client(
+        service,  # type: ignore[call-overload]
         endpoint_url=url,
         region_name=REGION,
         aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
