@@ -1,6 +1,6 @@
 """`make demo`: the whole way of lineage on an emulator, from task run reports to a backend and to files.
 
-    python -m demo.run [REPORTS.jsonl]
+    python -m demo.run [REPORTS.jsonl] [--folder build/demo]
 
 Ships to OPENLINEAGE_URL (with OPENLINEAGE_ENDPOINT, OPENLINEAGE_API_KEY and OPENLINEAGE_BACKEND) when that is set, else
 to a receiver of its own. Whatever happens, it leaves no process behind.
@@ -8,6 +8,7 @@ to a receiver of its own. Whatever happens, it leaves no process behind.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -46,7 +47,7 @@ class Demo:
         folder: where what it finds is written; emptied first.
     """
 
-    def __init__(self, console: Console, reports: Path, folder: Path = FOLDER) -> None:
+    def __init__(self, console: Console, reports: Path, folder: Path) -> None:
         self._console = console
         self._path = reports
         self._folder = folder
@@ -110,9 +111,9 @@ class Demo:
     def _show(
         self, reports: int, backend: Backend, shipped: Delivery, filed: Delivery, events: list[dict[str, Any]]
     ) -> None:
-        folder = self._folder.relative_to(ROOT) if self._folder.is_relative_to(ROOT) else self._folder
+        folder = _short(self._folder)
         rows = [
-            ("recorded", len(events), f"lineage events of {reports} task runs in {self._path}"),
+            ("recorded", len(events), f"lineage events of {reports} task runs in {_short(self._path)}"),
             ("shipped", shipped.size, f"to {backend.uri}, the log up to {shipped.end_fetched_date}"),
             *(("filed", len(events), f"{uri}, copied to {folder / 'files'}") for uri in filed.uris),
         ]
@@ -121,6 +122,10 @@ class Demo:
         self._console.print()
         self._console.print(lineage_tree(lineage_of(events)))
         self._console.print(f"\n[dim]written: {folder}/summary.json, {folder}/openlineage.jsonl[/]")
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a signal handler is given
@@ -132,11 +137,17 @@ def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - w
 
 def main(arguments: list[str]) -> int:
     """Run the demo and return the exit code."""
+    parser = argparse.ArgumentParser(prog="demo", description="Record, ship and file lineage on an emulator.")
+    parser.add_argument(
+        "reports", nargs="?", type=Path, default=REPORTS, help="task run reports, one JSON object a line"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where what it finds is written; emptied first")
+    chosen = parser.parse_args(arguments)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, interrupt)
     console = Console() if sys.stdout.isatty() else Console(width=120)
     try:
-        Demo(console, Path(arguments[0]) if arguments else REPORTS).run()
+        Demo(console, chosen.reports, chosen.folder).run()
     except KeyboardInterrupt:
         console.print("[yellow]stopped; nothing of it still runs[/]")
         return 130
