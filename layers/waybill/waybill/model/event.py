@@ -47,27 +47,38 @@ class LineageEvent:
         """The job that ran: `<namespace>/<flowId>.<taskId>`."""
         return f"{self.namespace}/{self.flow_id}.{self.task_id}"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the event as users see it: camelCase, without what it does not say."""
-        document = {
+    def words(self) -> dict[str, Any]:
+        """Return the event without its assets as users see it: camelCase, without what it does not say."""
+        document: dict[str, Any] = {
             "id": self.id,
             "namespace": self.namespace,
             "flowId": self.flow_id,
-            "flowRevision": self.flow_revision,
             "executionId": self.execution_id,
-            "executionStartDate": self.execution_start_date,
             "taskId": self.task_id,
             "taskRunId": self.task_run_id,
             "state": self.state,
             "startDate": self.start_date,
             "endDate": self.end_date,
-            "error": self.error,
-            "labels": self.labels or None,
+        }
+        if self.flow_revision is not None:
+            document["flowRevision"] = self.flow_revision
+        if self.execution_start_date is not None:
+            document["executionStartDate"] = self.execution_start_date
+        if self.error is not None:
+            document["error"] = self.error
+        if self.labels:
+            document["labels"] = self.labels
+        if self.created:
+            document["created"] = self.created
+        return document
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the event as users see it, its assets as the references that it keeps."""
+        return {
+            **self.words(),
             "inputs": [ref.as_json() for ref in self.inputs],
             "outputs": [ref.as_json() for ref in self.outputs],
-            "created": self.created or None,
         }
-        return {name: value for name, value in document.items() if value is not None}
 
     def to_body(self) -> str:
         """Write the body of the log's item. The recording time is not in it: it is the sort key's."""

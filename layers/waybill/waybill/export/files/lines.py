@@ -54,7 +54,7 @@ def json_lines() -> Render:
     fragment = Kept(lambda asset: orjson.Fragment(asset.to_json()))
 
     def render(delivery: Delivery) -> bytes:
-        document: dict[str, Any] = delivery.event.as_json()
+        document: dict[str, Any] = delivery.event.words()
         document["inputs"] = [fragment(asset) for asset in delivery.inputs]
         document["outputs"] = [fragment(asset) for asset in delivery.outputs]
         document["timestamp"] = delivery.event.created
