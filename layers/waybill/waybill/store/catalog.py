@@ -61,8 +61,10 @@ class Written:
     created: bool
 
 
-Change = Callable[[Asset | None], Asset]
-"""Makes the new asset of the stored one (None: there is none). It may be asked again, and may refuse by raising."""
+Change = Callable[[Asset | None], Asset | None]
+"""Makes the new asset of the stored one, either of which may be None: there is none, or nothing is to be changed.
+
+It may be asked again, and may refuse by raising."""
 
 
 class AssetStore:
@@ -88,7 +90,7 @@ class AssetStore:
         answer = self._client.get_item(TableName=self._table, Key=asset_key(asset_id), ConsistentRead=True)
         return stored_of(answer["Item"]) if "Item" in answer else None
 
-    def write(self, asset_id: str, stored: StoredAsset | None, change: Change, writer: Writer) -> Written:
+    def write(self, asset_id: str, stored: StoredAsset | None, change: Change, writer: Writer) -> Written | None:
         """Change an asset, again on what stands there now whenever somebody else was faster.
 
         Args:
@@ -96,6 +98,9 @@ class AssetStore:
             stored: what was read last.
             change: makes the new asset of the one that stands there.
             writer: who writes.
+
+        Returns:
+            The write, or None when there was nothing to be changed.
 
         Raises:
             AssetLocked: somebody else holds the lock.
@@ -108,6 +113,8 @@ class AssetStore:
                 return Written(before, created=before.created == before.updated)
             self._refuse_locked(asset_id, stored, writer)
             after = change(before)
+            if after is None:
+                return None
             refusal = self._put(stored, after, writer)
             if refusal is None:
                 return Written(after, created=before is None)
