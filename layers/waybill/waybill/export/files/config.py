@@ -48,7 +48,7 @@ class FileAssetExporter(Document):
 
     Attributes:
         max_lines_per_file: a file is closed when it has this many lines.
-        max_bytes_per_file: a file is closed when as many bytes of it are stored (after compression).
+        max_bytes_per_file: a file is closed when its lines have this many bytes, before compression.
         bucket: where files go; None is the stack's bucket.
         key: the folder of the files, a template of `keys.py`.
         content: `lineage` is the event with its assets as they are now, `openlineage` the run event of DESIGN 6.

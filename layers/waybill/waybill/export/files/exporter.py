@@ -9,7 +9,7 @@ from waybill.clock import utc_now
 from waybill.export.files.destination import Destination
 from waybill.export.files.keys import name_time, parse_key
 from waybill.export.files.lines import renderer
-from waybill.export.files.manifest import Manifest, Manifests
+from waybill.export.files.manifest import FileEntry, Manifest, Manifests
 from waybill.export.files.series import Series
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class FileExporter:
             return end
         keys = [self._to.key(file.uri) for file in files]
         self._to.keep(keys)
-        counted = self._manifests.commit(self._manifest(end))
+        counted = self._manifests.commit(self._manifest(end, files))
         if counted.attempt != self._attempt:
             self._to.give_up(keys)
         self._series = None
@@ -108,8 +108,7 @@ class FileExporter:
             ],
         }
 
-    def _manifest(self, end: str) -> Manifest:
-        files = tuple(self._series.files) if self._series else ()
+    def _manifest(self, end: str, files: tuple[FileEntry, ...]) -> Manifest:
         run, config = self._run, self._config
         return Manifest(
             namespace=run.namespace, flow_id=run.flow_id, task_id=run.task_id, exporter_id=config.id,

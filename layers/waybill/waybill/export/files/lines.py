@@ -6,10 +6,11 @@ An asset is rendered once and kept, for most events of a run name assets that ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import orjson
 
+from waybill.export.files.ion import ion_asset, ion_fields
 from waybill.export.ports import Delivery
 
 if TYPE_CHECKING:
@@ -43,21 +44,35 @@ class Kept(Generic[Piece]):
 
 def renderer(config: FileAssetExporter) -> Render:
     """Return what renders deliveries as the exporter's lines."""
-    return json_lines()
+    return ion_lines() if config.format == "ION" else json_lines()
 
 
 def json_lines() -> Render:
-    """Return what renders a delivery as one line of JSON: the event as users see it, `timestamp` its recording time.
+    """Return what renders a delivery as one line of JSON: the event as users see it, with whole assets.
 
-    The reference product's record calls the recording time `timestamp`; both names are there.
+    `timestamp` is what the reference product's record calls the recording time; `created` is its name everywhere else.
     """
     fragment = Kept(lambda asset: orjson.Fragment(asset.to_json()))
 
     def render(delivery: Delivery) -> bytes:
-        document: dict[str, Any] = delivery.event.words()
+        document = delivery.event.words()
+        document["timestamp"] = delivery.event.created
         document["inputs"] = [fragment(asset) for asset in delivery.inputs]
         document["outputs"] = [fragment(asset) for asset in delivery.outputs]
-        document["timestamp"] = delivery.event.created
         return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+    return render
+
+
+def ion_lines() -> Render:
+    """Return what renders a delivery as one line of Ion's text: the same document, its times as timestamps."""
+    text = Kept(ion_asset)
+
+    def render(delivery: Delivery) -> bytes:
+        words = delivery.event.words()
+        words["timestamp"] = delivery.event.created
+        inputs = ",".join([text(asset) for asset in delivery.inputs])
+        outputs = ",".join([text(asset) for asset in delivery.outputs])
+        return f"{{{ion_fields(words)},inputs:[{inputs}],outputs:[{outputs}]}}\n".encode()
 
     return render

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from waybill.export.files.compression import CONTENT_TYPES, SUFFIXES, Compressor, compressor
 from waybill.export.files.keys import PARTITIONS, KeyTemplate, parse_key
 from waybill.export.files.manifest import FileEntry
+from waybill.export.files.pipeline import Pipeline
 from waybill.export.files.upload import Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from concurrent.futures import Future
 
     from waybill.export.files.config import FileAssetExporter
     from waybill.export.files.destination import Destination
@@ -25,55 +26,78 @@ def template_of(config: FileAssetExporter) -> KeyTemplate:
     return parse_key(f"{config.key.strip('/')}/{PARTITIONS[config.partitioning]}")
 
 
-class OpenFile:
-    """A file that takes lines."""
+def suffix_of(config: FileAssetExporter) -> str:
+    """Return the end of the names of an exporter's files."""
+    return f".{config.format.lower()}{SUFFIXES[config.compression]}"
 
-    def __init__(self, upload: Upload, compress: Compressor) -> None:
-        self.lines = 0
+
+class OpenFile:
+    """A file that takes lines; they are compressed and stored beside the caller.
+
+    Attributes:
+        lines: how many it has.
+        size: bytes of them, before compression.
+        border: what decided its folder.
+    """
+
+    def __init__(self, upload: Upload, compress: Compressor, pipeline: Pipeline, border: str) -> None:
+        self.lines = self.size = 0
+        self.border = border
         self._first = self._last = ""
         self._upload = upload
         self._compress = compress
+        self._pipeline = pipeline
         self._chunk: list[bytes] = []
-        self._chunk_bytes = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes of it so far as they are stored; what waits to be compressed counts as it is."""
-        return self._upload.size + self._chunk_bytes
+        self._full = CHUNK_BYTES
 
     def add(self, line: bytes, key: str) -> None:
-        """Add the line of the event with this key in the log."""
+        """Add the line of the event with this key in the log.
+
+        Raises:
+            ExporterStopped: S3 did not take an earlier one.
+        """
         if not self.lines:
             self._first = key
         self._last = key
         self.lines += 1
+        self.size += len(line)
         self._chunk.append(line)
-        self._chunk_bytes += len(line)
-        if self._chunk_bytes >= CHUNK_BYTES:
-            self._store_chunk()
+        if self.size >= self._full:
+            self._pipeline.submit(self._store, self._chunk)
+            self._chunk = []
+            self._full = self.size + CHUNK_BYTES
 
-    def close(self, uri: Callable[[str], str]) -> FileEntry:
-        """Make the file whole in S3."""
-        self._store_chunk()
-        self._upload.write(self._compress.flush())
-        stored = self._upload.finish()
-        return FileEntry(
-            uri=uri(stored.key), lines=self.lines, bytes=stored.size, sha256=stored.sha256,
-            first=self._first, last=self._last,
-        )  # fmt: skip
+    def close(self) -> Future[FileEntry]:
+        """Take no more lines, and make the file whole in S3.
+
+        Raises:
+            ExporterStopped: S3 did not take an earlier one.
+        """
+        return self._pipeline.submit(self._finish, self._chunk)
 
     def abort(self) -> None:
         """Drop the file."""
         self._upload.abort()
 
-    def _store_chunk(self) -> None:
-        self._upload.write(self._compress.compress(b"".join(self._chunk)))
-        self._chunk.clear()
-        self._chunk_bytes = 0
+    def _store(self, lines: list[bytes]) -> None:
+        self._upload.write(self._compress.compress(b"".join(lines)))
+
+    def _finish(self, lines: list[bytes]) -> FileEntry:
+        self._store(lines)
+        self._upload.write(self._compress.flush())
+        stored = self._upload.finish()
+        return FileEntry(
+            uri=stored.uri,
+            lines=self.lines,
+            bytes=stored.size,
+            sha256=stored.sha256,
+            first=self._first,
+            last=self._last,
+        )
 
 
 class Series:
-    """The files of one batch, one open at a time, so memory holds one part of one file.
+    """The files of one batch, one open at a time, so memory holds one part of one file and what waits to be stored.
 
     Args:
         config: the exporter's part of the flow.
@@ -83,16 +107,15 @@ class Series:
     """
 
     def __init__(self, config: FileAssetExporter, destination: Destination, started: datetime, name: str) -> None:
-        self.files: list[FileEntry] = []
         self._config = config
         self._to = destination
         self._started = started
         self._name = name
         self._template = template_of(config)
         self._precision = self._template.precision
+        self._pipeline = Pipeline()
         self._open: OpenFile | None = None
-        self._opened = 0
-        self._border = ""
+        self._closed: list[tuple[OpenFile, Future[FileEntry]]] = []
 
     def add(self, line: bytes, key: str, created: str) -> None:
         """Add a line.
@@ -110,19 +133,22 @@ class Series:
             file = self._next(created)
         file.add(line, key)
 
-    def close(self) -> list[FileEntry]:
-        """Close the last file and return all.
+    def close(self) -> tuple[FileEntry, ...]:
+        """Close the last file and return all, each whole in S3.
 
         Raises:
             ExporterStopped: S3 does not take it.
         """
-        if self._open is not None:
-            self.files.append(self._open.close(self._to.uri))
-            self._open = None
-        return self.files
+        self._close_open()
+        self._pipeline.finish()
+        return tuple(entry.result() for _, entry in self._closed)
 
     def abort(self) -> None:
-        """Drop the file that is open. Never raises."""
+        """Drop what is not whole in S3. Never raises."""
+        self._pipeline.stop()
+        for file, entry in self._closed:
+            if entry.cancelled() or entry.exception() is not None:
+                file.abort()
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -131,20 +157,19 @@ class Series:
         return (
             file.lines >= self._config.max_lines_per_file
             or file.size >= self._config.max_bytes_per_file
-            or created[: self._precision] != self._border
+            or created[: self._precision] != file.border
         )
 
+    def _close_open(self) -> None:
+        if self._open is not None:
+            self._closed.append((self._open, self._open.close()))
+            self._open = None
+
     def _next(self, created: str) -> OpenFile:
-        self.close()
-        self._border = created[: self._precision]
-        self._opened += 1
+        self._close_open()
         folder = self._template.folder(self._started, datetime.fromisoformat(created))
-        key = f"{folder}{self._name}-{self._opened:05d}{suffix_of(self._config)}"
+        key = f"{folder}{self._name}-{len(self._closed) + 1:05d}{suffix_of(self._config)}"
         upload = Upload(self._to, key, CONTENT_TYPES[self._config.compression])
-        self._open = OpenFile(upload, compressor(self._config.compression))
+        border = created[: self._precision]
+        self._open = OpenFile(upload, compressor(self._config.compression), self._pipeline, border)
         return self._open
-
-
-def suffix_of(config: FileAssetExporter) -> str:
-    """Return the end of the names of an exporter's files."""
-    return f".{config.format.lower()}{SUFFIXES[config.compression]}"

@@ -19,7 +19,7 @@ PART_BYTES = 8 * 1024 * 1024
 class Stored:
     """An object that is whole in S3: its size and SHA-256 as it lies there."""
 
-    key: str
+    uri: str
     size: int
     sha256: str
 
@@ -71,7 +71,7 @@ class Upload:
                     MultipartUpload={"Parts": self._parts},
                 )
             self._upload_id = None
-        return Stored(self.key, self.size, self._digest.hexdigest())
+        return Stored(self._to.uri(self.key), self.size, self._digest.hexdigest())
 
     def abort(self) -> None:
         """Drop what was sent. Never raises: what is left over is removed by the bucket's lifecycle."""
