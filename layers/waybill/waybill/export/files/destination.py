@@ -92,6 +92,5 @@ class Destination:
 
 
 def error_code(error: ClientError) -> str:
-    """Return the code of a ClientError; a HEAD has only its status."""
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    return {"403": "AccessDenied", "404": "NoSuchKey"}.get(code, code)
+    """Return the code of an error of S3."""
+    return error.response.get("Error", {}).get("Code", "")

@@ -1,7 +1,7 @@
 """Text of Amazon Ion, one value a line (https://amazon-ion.github.io/ion-docs/docs/spec.html).
 
-Written by hand because lines are joined from pieces that are kept: strings of JSON are strings of Ion, and times of ours
-are timestamps of Ion. Tests read every kind of value back with `amazon.ion`, which would bring numpy into the functions.
+Written by hand because lines are joined from pieces that are kept: strings of JSON are strings of Ion, and times of
+ours are timestamps of Ion. Tests read every kind of value back with `amazon.ion`; in the layer it would bring numpy along.
 """
 
 from __future__ import annotations

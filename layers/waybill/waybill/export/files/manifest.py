@@ -106,12 +106,14 @@ class Manifests:
             ExporterStopped: S3 does not answer, or the manifest cannot be read.
         """
         key = self.key(start)
-        with self._to.told(f"read {key}"):
-            body = _body(self._to, key)
+        with self._to.told(f"look for {key}"):
+            if key not in self._keys(key):
+                return None
+            body = self._body(key)
         try:
-            return read_manifest(body) if body is not None else None
+            return read_manifest(body)
         except DamagedManifestError as error:
-            raise ExporterStopped(f"{self._to.uri(key)}: {error}; restore an older version of it") from None
+            raise ExporterStopped(f"{self._to.uri(key)} {error}; restore an older version of it") from None
 
     def commit(self, manifest: Manifest) -> Manifest:
         """Write the manifest unless its start has one, and return the one that counts.
@@ -122,20 +124,48 @@ class Manifests:
         key = self.key(manifest.start)
         for _ in range(TRIES):
             with self._to.told(f"write {key}"):
-                if _put_once(self._to, key, manifest.model_dump_json(by_alias=True).encode() + b"\n"):
+                if self._put_once(key, manifest.model_dump_json(by_alias=True).encode() + b"\n"):
                     return manifest
             if counted := self.find(manifest.start):
                 return counted
         raise ExporterStopped(f"cannot write {self._to.uri(key)}: others write it all the time; try again")
 
     def all(self) -> Iterator[tuple[str, bytes]]:
-        """Walk over the keys and bodies of all manifests, in no order that means anything."""
-        pages = self._to.s3.get_paginator("list_objects_v2").paginate(Bucket=self._to.bucket, Prefix=self.folder)
-        for page in pages:
-            for item in page.get("Contents", ()):
-                body = _body(self._to, item["Key"])
-                if body is not None:
-                    yield item["Key"], body
+        """Walk over the keys and bodies of all manifests, in no order that means anything.
+
+        Raises:
+            ExporterStopped: S3 does not answer.
+        """
+        with self._to.told(f"list {self.folder}"):
+            for key in self._keys(self.folder):
+                yield key, self._body(key)
+
+    def _keys(self, prefix: str) -> Iterator[str]:
+        """Walk over the keys with a prefix.
+
+        To get an object that may not be there would need the permission to list the whole bucket.
+        """
+        for page in self._to.s3.get_paginator("list_objects_v2").paginate(Bucket=self._to.bucket, Prefix=prefix):
+            yield from (item["Key"] for item in page.get("Contents", ()))
+
+    def _body(self, key: str) -> bytes:
+        return self._to.s3.get_object(Bucket=self._to.bucket, Key=key)["Body"].read()
+
+    def _put_once(self, key: str, body: bytes) -> bool:
+        """Write an object unless there is one; tell whether it was written.
+
+        409 says that somebody else is writing it at this moment.
+        """
+        from botocore.exceptions import ClientError
+
+        about = {"ContentType": "application/json", **self._to.encryption}
+        try:
+            self._to.s3.put_object(Bucket=self._to.bucket, Key=key, Body=body, IfNoneMatch="*", **about)
+        except ClientError as error:
+            if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict"):
+                return False
+            raise
+        return True
 
 
 def read_manifest(body: bytes) -> Manifest:
@@ -148,34 +178,3 @@ def read_manifest(body: bytes) -> Manifest:
         return Manifest.model_validate_json(body)
     except ValidationError as error:
         raise DamagedManifestError(f"is no manifest ({error.error_count()} faults)") from None
-
-
-def _body(destination: Destination, key: str) -> bytes | None:
-    from botocore.exceptions import ClientError
-
-    try:
-        answer = destination.s3.get_object(Bucket=destination.bucket, Key=key)
-    except ClientError as error:
-        if error_code(error) == "NoSuchKey":
-            return None
-        raise
-    return bytes(answer["Body"].read())
-
-
-def _put_once(destination: Destination, key: str, body: bytes) -> bool:
-    """Write an object unless there is one; tell whether it was written.
-
-    409 says that somebody else is writing it at this moment.
-    """
-    from botocore.exceptions import ClientError
-
-    try:
-        destination.s3.put_object(
-            Bucket=destination.bucket, Key=key, Body=body, IfNoneMatch="*", ContentType="application/json",
-            **destination.encryption,
-        )  # fmt: skip
-    except ClientError as error:
-        if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
-            return False
-        raise
-    return True
