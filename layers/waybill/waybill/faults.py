@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from pydantic import ValidationError
 
 
@@ -21,6 +22,8 @@ def path_of(location: Iterable[str | int]) -> str:
 def unknown_property(name: str, known: Sequence[str]) -> str:
     """Say that a property is unknown, and name the nearest known one or all of them."""
     nearest = get_close_matches(name, known, n=1, cutoff=0.6)
+    if not known:
+        return "unknown property; leave it out"
     advice = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
     return f"unknown property; {advice}"
 
@@ -53,11 +56,11 @@ def _line(fault: Any, known: dict[str, Sequence[str]]) -> str:
 
 
 def _without_tags(location: Sequence[str | int]) -> list[str | int]:
-    """Leave out the steps that pydantic adds for the member of a union; they name a class, so start with a capital."""
+    """Leave out the steps that pydantic adds for the member of a union: a class in a list, the type of an `auth`."""
     return [
         step
         for before, step in zip((None, *location), location, strict=False)
-        if not (isinstance(step, str) and isinstance(before, int) and step[:1].isupper())
+        if not (isinstance(step, str) and (before == "auth" or (isinstance(before, int) and step[:1].isupper())))
     ]
 
 

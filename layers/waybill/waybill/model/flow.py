@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from waybill.errors import InvalidFlow
 from waybill.export.files.config import BucketName, FileAssetExporter, Key
-from waybill.export.openlineage.config import OpenLineageAssetExporter
+from waybill.export.openlineage.config import NESTED_MODELS, OpenLineageAssetExporter
 from waybill.faults import fault_lines
 from waybill.model.fields import Document, Duration, KeyPart, Namespace, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 BARE_TASKS_ID = "waybill"
 """Flow id and namespace of a document that is only a list of tasks."""
@@ -61,7 +63,11 @@ class Upload(Document):
     @property
     def credentials(self) -> tuple[str, ...]:
         """The names of the credentials that the task gives; Waybill uses the function's own role."""
-        given = {"accessKeyId": self.access_key_id, "secretKeyId": self.secret_key_id, "sessionToken": self.session_token}
+        given = {
+            "accessKeyId": self.access_key_id,
+            "secretKeyId": self.secret_key_id,
+            "sessionToken": self.session_token,
+        }
         return tuple(name for name, value in given.items() if value is not None)
 
 
@@ -172,7 +178,9 @@ def _known() -> dict[str, Sequence[str]]:
         return sorted({field.alias or name for model in models for name, field in model.model_fields.items()})
 
     exporters = get_args(get_args(AnyExporter)[0])
+    inner = {f"tasks[].assetExporters[].{path}": names(*models) for path, models in NESTED_MODELS.items()}
     return {
+        **inner,
         "": [name for name in names(Flow) if name != "warnings"],
         "tasks[]": names(AssetShipper),
         "tasks[].assetExporters[]": names(*exporters),

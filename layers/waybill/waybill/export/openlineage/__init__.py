@@ -1,0 +1,1 @@
+"""Posts lineage to OpenLineage backends."""

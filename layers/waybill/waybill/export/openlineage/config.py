@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, ValidationInfo, field_validator
 
+from waybill.export.openlineage.auth_config import AUTH_MODELS, AuthConfig, NoAuth, SecretRef
+from waybill.export.openlineage.backends import BACKENDS, Backend
 from waybill.model.fields import Document, ExporterId, Text
+
+EventType = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"]
+BackendName = Literal["marquez", "data-rentgen", "datahub", "openmetadata", "datazone", "snowflake", "atlan", "generic"]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+_NO_URL = "must be a URL with scheme and host such as http://marquez:5000"
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OWN_HEADERS = frozenset({"content-type", "content-length", "content-encoding", "transfer-encoding", "host"})
+
+
+def _url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        raise ValueError(_NO_URL) from None
+    if not complete:
+        raise ValueError(_NO_URL)
+    if parts.username or parts.password:
+        raise ValueError("must not hold credentials; say them in auth")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with its path; a query or fragment has no meaning here")
+    return value
+
+
+def _regular_expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return value
+
+
+Url = Annotated[str, AfterValidator(_url)]
 
 
 class DatasetMapping(Document):
@@ -16,10 +54,156 @@ class DatasetMapping(Document):
     name: Text | None = None
 
 
+class NamespaceRewrite(Document):
+    r"""A dataset namespace that `pattern` matches whole is sent as `replacement` (`\1` is its first group)."""
+
+    pattern: Annotated[str, AfterValidator(_regular_expression)]
+    replacement: Text
+
+
+class Timeout(Document):
+    """How long to wait, in seconds.
+
+    Attributes:
+        first_byte: from the end of the request to the first byte of the answer, and between any two parts of it.
+        give_up: for how long nothing may succeed before the exporter stops.
+    """
+
+    connect: Seconds = 5
+    first_byte: Seconds = 60
+    total: Seconds = 120
+    give_up: Seconds = 60
+
+
+class Compression(Document):
+    """Whether bodies of more than `over` bytes are compressed."""
+
+    type: Literal["none", "gzip"] = "none"
+    over: Annotated[StrictInt, Field(ge=0)] = 1024
+
+
+class Tls(Document):
+    """Whom to trust: `ca` is a bundle of certificates, PEM, kept as a secret or parameter, or a file of a layer."""
+
+    ca: SecretRef | None = None
+    ca_file: Text | None = None
+
+
+class Proxy(Document):
+    """An HTTP proxy that requests go through."""
+
+    uri: Url
+    username: Text | None = None
+    password: SecretRef | None = None
+
+
 class OpenLineageAssetExporter(Document):
-    """Posts each lineage event as one OpenLineage run event."""
+    """Posts each lineage event as one OpenLineage run event. What is None is as the backend's preset says."""
 
     id: ExporterId
     type: Literal["OpenLineageAssetExporter"]
-    uri: Text | None = None
+    backend: BackendName = "marquez"
+    domain_id: Text | None = None
+    uri: Annotated[Url | None, Field(validate_default=True)] = None
     mappings: dict[str, DatasetMapping] = Field(default_factory=dict)
+    auth: AuthConfig = NoAuth()
+    timeout: Timeout = Timeout()
+    endpoint: Text | None = None
+    headers: dict[str, Text] = Field(default_factory=dict)
+    compression: Compression = Compression()
+    max_in_flight: Annotated[StrictInt, Field(ge=1, le=256)] = 10
+    event_types: Annotated[tuple[EventType, ...], Field(min_length=1)] | None = None
+    default_namespace: Text = "default"
+    on_rejected: Literal["DEAD_LETTER", "FAIL"] = "DEAD_LETTER"
+    start_events: StrictBool = False
+    parent_run: StrictBool | None = None
+    run_ids: Literal["keep", "uuid7"] | None = None
+    verify_unknown: StrictBool = False
+    tls: Tls = Tls()
+    proxy: Proxy | None = None
+    namespace_rewrites: tuple[NamespaceRewrite, ...] = ()
+    max_event_bytes: Annotated[StrictInt, Field(ge=1024)] | None = None
+    batch: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+
+    @field_validator("uri")
+    @classmethod
+    def _uri_where_needed(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("backend") != "datazone":
+            if value is None:
+                raise ValueError("is required")
+        elif info.data.get("domain_id") is None:
+            raise ValueError("backend datazone needs domainId, the id of its domain, instead")
+        return value
+
+    @field_validator("domain_id")
+    @classmethod
+    def _domain_of_datazone(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("backend", "datazone") != "datazone":
+            raise ValueError("is only for backend datazone; leave it out")
+        return value
+
+    @field_validator("compression", mode="before")
+    @classmethod
+    def _compression_by_name(cls, value: object) -> object:
+        return {"type": value} if isinstance(value, str) else value
+
+    @field_validator("proxy", mode="before")
+    @classmethod
+    def _proxy_by_uri(cls, value: object) -> object:
+        return {"uri": value} if isinstance(value, str) else value
+
+    @field_validator("headers")
+    @classmethod
+    def _usable_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a header")
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"{name} is set by the exporter; leave it out")
+            if name.lower() == "authorization":
+                raise ValueError(f"{name} is made of auth; say it there")
+            if not text.isprintable():
+                raise ValueError(f"the value of {name} holds a character that no header may hold")
+        return value
+
+    @field_validator("verify_unknown")
+    @classmethod
+    def _verifiable(cls, value: bool, info: ValidationInfo) -> bool:  # noqa: FBT001 - pydantic calls it
+        if value and info.data.get("backend") != "marquez":
+            raise ValueError("is only for backend marquez, which can be asked for a run")
+        return value
+
+    @field_validator("batch")
+    @classmethod
+    def _batchable(cls, value: int, info: ValidationInfo) -> int:
+        backend = BACKENDS.get(str(info.data.get("backend")))
+        if value > 1 and backend and backend.batch_endpoint is None:
+            raise ValueError(f"backend {backend.name} takes one event at a time; leave it out")
+        return value
+
+    @property
+    def preset(self) -> Backend:
+        """What is special about the backend."""
+        return BACKENDS[self.backend]
+
+    @property
+    def url(self) -> str:
+        """Where events are posted: a path in `uri` is kept."""
+        return joined(self.uri or "", self.endpoint or self.preset.endpoint)
+
+
+def joined(uri: str, endpoint: str) -> str:
+    """Add a path to a base URL without losing the one that it has."""
+    return f"{uri.rstrip('/')}/{endpoint.lstrip('/')}"
+
+
+NESTED_MODELS: dict[str, tuple[type[Document], ...]] = {
+    "auth": AUTH_MODELS,
+    "timeout": (Timeout,),
+    "compression": (Compression,),
+    "tls": (Tls,),
+    "tls.ca": (SecretRef,),
+    "proxy": (Proxy,),
+    "namespaceRewrites[]": (NamespaceRewrite,),
+}
+"""The documents inside an exporter's, by their path: the known properties of each."""
