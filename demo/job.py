@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.stack import FunctionFailed
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 20.0
 PAUSE_SECONDS = 0.5
 API_KEY_PARAMETER = "/waybill/secrets/demo-api-key"
+
+
+class Functions(Protocol):
+    """A stack, as far as its functions go."""
+
+    def invoke(self, function: str, payload: Any) -> Any:
+        """Invoke a function, named by its logical id, and return its answer."""
+        ...
 
 
 class DemoFault(Exception):
@@ -65,7 +73,7 @@ def _report(path: Path, number: int, line: str) -> dict[str, Any]:
     return report
 
 
-def record(stack: Stack, reports: Sequence[dict[str, Any]], say: Callable[[str], None]) -> list[str]:
+def record(stack: Functions, reports: Sequence[dict[str, Any]], say: Callable[[str], None]) -> list[str]:
     """Record reports one after the other, and return the ids of their lineage events, each once.
 
     Raises:
@@ -83,7 +91,9 @@ def record(stack: Stack, reports: Sequence[dict[str, Any]], say: Callable[[str],
     return list(events)
 
 
-def deliver(stack: Stack, function: str, flow: dict[str, Any], expected: int, say: Callable[[str], None]) -> Delivery:
+def deliver(
+    stack: Functions, function: str, flow: dict[str, Any], expected: int, say: Callable[[str], None]
+) -> Delivery:
     """Run a flow until its first task has delivered what is expected: what was just recorded settles first.
 
     Raises:
@@ -102,7 +112,7 @@ def deliver(stack: Stack, function: str, flow: dict[str, Any], expected: int, sa
         time.sleep(PAUSE_SECONDS)
 
 
-def run_once(stack: Stack, function: str, flow: dict[str, Any], delivery: Delivery) -> bool:
+def run_once(stack: Functions, function: str, flow: dict[str, Any], delivery: Delivery) -> bool:
     """Run a flow once, add what its first task delivered, and tell whether it came to the end of the log.
 
     Raises:

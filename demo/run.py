@@ -76,7 +76,7 @@ class Demo:
             shipped = self._ship(stack, backend, recorded)
             filed, events = self._file(stack, recorded)
         self._write_summary(recorded, shipped, len(events))
-        self._show(len(reports), backend, shipped, filed, events)
+        self._show(len(reports), recorded, backend, shipped, filed, events)
 
     def _ship(self, stack: Stack, backend: Backend, recorded: int) -> Delivery:
         """Ship all that was recorded, then once more, which must find nothing to send."""
@@ -84,10 +84,11 @@ class Demo:
         flow = ship_flow(backend.exporter(secret))
         with self._steps.step("ship", f"to {backend.uri}") as say:
             shipped = deliver(stack, SHIPPER, flow, recorded, say)
-        with self._steps.step("again", "the same flow") as say:
+            say(f"{shipped.size} lineage events to {backend.uri}")
+        with self._steps.step("again", "the same flow once more") as say:
             second = Delivery()
             run_once(stack, SHIPPER, flow, second)
-            say(f"the same flow: {second.size} lineage events")
+            say(f"{second.size} lineage events, for there is nothing new")
             if second.size:
                 raise DemoFault(f"shipping again sent {second.size} lineage events; it must send none")
         return shipped
@@ -96,7 +97,9 @@ class Demo:
         """File all that was recorded, and bring the files home before the emulator is gone."""
         with self._steps.step("file", "in S3") as say:
             filed = deliver(stack, FILE_EXPORTER, file_flow(stack.names["LineageBucket"]), recorded, say)
-            return filed, fetch(stack, filed.uris, self._folder / "files")
+            events = fetch(stack, filed.uris, self._folder / "files")
+            say(f"{len(events)} lineage events in {len(filed.uris)} file{'s' * (len(filed.uris) != 1)}")
+            return filed, events
 
     def _write_summary(self, recorded: int, shipped: Delivery, filed: int) -> None:
         summary = {
@@ -109,13 +112,20 @@ class Demo:
         (self._folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
 
     def _show(
-        self, reports: int, backend: Backend, shipped: Delivery, filed: Delivery, events: list[dict[str, Any]]
+        self,
+        reports: int,
+        recorded: int,
+        backend: Backend,
+        shipped: Delivery,
+        filed: Delivery,
+        events: list[dict[str, Any]],
     ) -> None:
         folder = _short(self._folder)
-        rows = [
-            ("recorded", len(events), f"lineage events of {reports} task runs in {_short(self._path)}"),
+        rows: list[tuple[str, int | None, str]] = [
+            ("recorded", recorded, f"lineage events of {reports} task runs in {_short(self._path)}"),
             ("shipped", shipped.size, f"to {backend.uri}, the log up to {shipped.end_fetched_date}"),
-            *(("filed", len(events), f"{uri}, copied to {folder / 'files'}") for uri in filed.uris),
+            ("filed", len(events), "\n".join(filed.uris)),
+            ("", None, f"copied to {folder / 'files'}"),
         ]
         self._console.print()
         self._console.print(counts_table(rows))

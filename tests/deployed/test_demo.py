@@ -148,7 +148,7 @@ def test_it_shows_each_step_the_counts_the_tree_and_where_the_files_are(warehous
     assert [line.split()[1] for line in output.splitlines() if line.startswith("✓")] == list(
         warehouse.summary["seconds"]
     )
-    assert "again    the same flow: 0 lineage events" in output
+    assert "again    0 lineage events, for there is nothing new" in output
     assert "recorded  16  lineage events of 15 task runs in events/demo/warehouse.jsonl" in output
     assert "└── bi.dashboard.revenue publish.refresh_dashboard" in output
     assert "warehouse.marts.fct_orders build_marts.fct_orders FAILED" in output
