@@ -16,12 +16,16 @@ WaybillError
 ├── InvalidOffset          what stands where a position should is none
 ├── LeaseLost              another invocation took over the lease
 ├── ExporterStopped        an exporter could not go on; its position is good
+│   └── OutOfTime          the run's time is over
 └── ExportFailed           a task of a flow failed; names every exporter that stopped
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class WaybillError(Exception):
@@ -94,6 +98,10 @@ class LeaseLost(WaybillError):
 
 class ExporterStopped(WaybillError):
     """An exporter could not go on. What it delivered before is kept; the message says why and what to do."""
+
+
+class OutOfTime(ExporterStopped):
+    """The run's time is over. The event is not answered; the next run goes on. This is no failure."""
 
 
 class ExportFailed(WaybillError):

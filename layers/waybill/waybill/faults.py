@@ -33,8 +33,8 @@ def fault_lines(error: ValidationError, known: dict[str, Sequence[str]] | None =
 
     Args:
         error: what pydantic raised.
-        known: the known properties by the path of their parent with list positions taken out (`tasks[].assetExporters[]`),
-            used to name the nearest one.
+        known: the known properties by the path of their parent with list positions taken out
+            (`tasks[].assetExporters[]`), used to name the nearest one.
     """
     faults = error.errors(include_url=False)
     return [_line(fault, known or {}) for fault in faults if not _follows_from_another(fault, faults)]

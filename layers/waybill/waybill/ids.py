@@ -8,15 +8,18 @@ import re
 import threading
 import unicodedata
 import uuid
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from waybill.clock import to_millis
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 NAMESPACE = uuid.UUID("5f1d6b0e-7c0c-5a53-9a52-6a4d4f6e7a11")
 """The namespace of every UUIDv5 that Waybill makes."""
 
 _lock = threading.Lock()
-_last = (0, 0)
+_last = [0, 0]
 
 
 def _v7(millis: int, random_bits: int) -> uuid.UUID:
@@ -27,7 +30,6 @@ def _v7(millis: int, random_bits: int) -> uuid.UUID:
 
 def uuid7(moment: datetime) -> str:
     """Make a UUIDv7 of an instant. Within a process and a millisecond, later calls give greater ids (RFC 9562, 6.2)."""
-    global _last
     millis = to_millis(moment)
     with _lock:
         previous_millis, previous_bits = _last
@@ -35,7 +37,7 @@ def uuid7(moment: datetime) -> str:
             bits = previous_bits + 1 + int.from_bytes(os.urandom(4), "big")
         else:
             bits = int.from_bytes(os.urandom(10), "big") & (1 << 73) - 1
-        _last = (millis, bits)
+        _last[:] = millis, bits
     return str(_v7(millis, bits))
 
 

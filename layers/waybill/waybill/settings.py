@@ -43,9 +43,9 @@ def read_settings(environment: dict[str, str]) -> Settings:
     required = ("LINEAGE_TABLE", "CATALOG_TABLE", "KEY_VALUE_TABLE", "LINEAGE_BUCKET", "LINEAGE_BUS")
     faults = [f"{name}: is not set" for name in required if not environment.get(name)]
     numbers = {"SETTLE_SECONDS": 30.0, "LINEAGE_RETENTION_DAYS": 400.0, "CONTINUE_RUNS": 12.0, "LOG_SHARDS": 4.0}
-    for name in numbers:
+    for name, default in numbers.items():
         try:
-            numbers[name] = float(environment.get(name) or numbers[name])
+            numbers[name] = float(environment.get(name) or default)
         except ValueError:
             faults.append(f"{name}: must be a number")
     if faults:

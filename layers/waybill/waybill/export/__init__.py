@@ -1,0 +1,1 @@
+"""The exporters, and what the engine knows of them."""

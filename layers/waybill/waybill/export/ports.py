@@ -6,14 +6,16 @@ The engine knows nothing of HTTP or S3; an exporter knows nothing of positions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from waybill.model.asset import Asset
-from waybill.model.event import LineageEvent
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from waybill.model.asset import Asset
+    from waybill.model.event import LineageEvent
 
 
 class Deadline:
@@ -53,7 +55,7 @@ class Run:
 class Delivery:
     """A lineage event with its assets as they are now, filtered, without those deleted.
 
-    Within a run the same asset is the same object as long as the engine keeps it, so what is made of it can be kept too.
+    Within a run the same asset is the same object as long as the engine keeps it: what is made of it can be kept too.
 
     Attributes:
         key: the sort key of the event in the log, unique.
@@ -73,6 +75,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
+@runtime_checkable
 class StreamExporter(Protocol):
     """An exporter that gives an answer for each event.
 
@@ -93,7 +96,8 @@ class StreamExporter(Protocol):
         """Deliver one event; REJECTED means put aside as a dead letter with its reason.
 
         Raises:
-            ExporterStopped: the destination does not take anything, or the deadline came; the event counts as not answered.
+            ExporterStopped: the destination does not take anything; the event counts as not answered.
+            OutOfTime: the deadline came; the event counts as not answered.
         """
         ...
 
@@ -105,6 +109,7 @@ class StreamExporter(Protocol):
         ...
 
 
+@runtime_checkable
 class BatchExporter(Protocol):
     """An exporter whose events count only once it has committed them all.
 
@@ -126,7 +131,7 @@ class BatchExporter(Protocol):
         """
 
     def commit(self, end: str) -> str:
-        """Make the batch count; return the end that counts (another's, where another committed from the same start first)."""
+        """Make the batch count; return the end that counts: another's, where another run committed first."""
         ...
 
     def abandon(self) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from waybill.model.fields import AssetId, Document, Instant, Namespace, Text
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 TABLE = "io.kestra.plugin.ee.assets.Table"
 DATASET = "io.kestra.plugin.ee.assets.Dataset"
@@ -70,8 +72,8 @@ class DeclaredAsset(Document):
 class Asset(Document):
     """An asset as the catalog keeps it. `namespace` None is Global.
 
-    `created` and `updated` are None only where the catalog does not know the asset (yet) and the event's own words stand
-    for it.
+    `created` and `updated` are None only where the catalog does not know the asset (yet) and the event's own words
+    stand for it.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -92,7 +94,7 @@ class Asset(Document):
 
 
 def placeholder(ref: AssetRef, flow_namespace: str, now: datetime) -> Asset:
-    """Make the asset that stands for an input nobody has declared: External unless the input names a type."""
+    """Make the asset that stands for an input nobody declared: External unless the input names a type."""
     return Asset(
         id=ref.id, type=ref.type or EXTERNAL, namespace=ref.namespace or flow_namespace, created=now, updated=now
     )

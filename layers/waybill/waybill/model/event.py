@@ -6,14 +6,16 @@ Reading the log is the hot path, so an event is a plain dataclass and its body o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from waybill.clock import from_millis, iso
 from waybill.ids import derived_uuid, uuid7_millis
 from waybill.model.asset import AssetRef
-from waybill.model.report import Bundle, TaskRunReport
+
+if TYPE_CHECKING:
+    from waybill.model.report import Bundle, TaskRunReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

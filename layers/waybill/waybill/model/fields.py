@@ -85,7 +85,10 @@ AssetId = Annotated[
     str, matches(ASSET_ID, "must start with a letter or digit and hold only letters, digits and . _ : -")
 ]
 Namespace = Annotated[
-    str, matches(NAMESPACE, "must start with a lower-case letter or digit and hold only lower-case letters, digits and . _ -")
+    str,
+    matches(
+        NAMESPACE, "must start with a lower-case letter or digit and hold only lower-case letters, digits and . _ -"
+    ),
 ]
 ExporterId = Annotated[
     str, matches(EXPORTER_ID, "must start with a letter or digit and hold only letters, digits, _ and -")

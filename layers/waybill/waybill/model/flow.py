@@ -220,10 +220,8 @@ def _destinations(flow: Flow) -> tuple[dict[tuple[str, str], Upload], list[str]]
             if match and match.groups() in files:
                 found[match[1], match[2]] = task
             else:
-                faults.append(
-                    f"tasks[{position}].from: must be {{{{ outputs.<task>.outputs.<exporter>.uris }}}} of a file exporter "
-                    "of this flow"
-                )
+                uris = "{{ outputs.<task>.outputs.<exporter>.uris }}"
+                faults.append(f"tasks[{position}].from: must be {uris} of a file exporter of this flow")
     return found, faults
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict
 
 from waybill.clock import iso
 from waybill.model.fields import Document, Instant
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 def execution_owner(execution_id: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, StrictBool, StrictInt, TypeAdapter, ValidationError
 
@@ -13,6 +12,9 @@ from waybill.errors import InvalidReport
 from waybill.faults import fault_lines
 from waybill.model.asset import AssetRef, DeclaredAsset
 from waybill.model.fields import Document, Instant, KeyPart, Namespace, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class State(StrEnum):

@@ -1,0 +1,1 @@
+"""The stores, small modules over boto3."""

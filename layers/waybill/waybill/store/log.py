@@ -1,8 +1,8 @@
 """The log of lineage events: append-only, in buckets of an hour and a shard, ordered by UUIDv7.
 
-A report is claimed and its events are written in one transaction, so that it is recorded once however often it is handed in.
-The sort key and the bucket come from one instant right before each attempt; an attempt ends within half the settle window,
-and the next one takes a new key (`aws.md` 4.4).
+A report is claimed and its events are written in one transaction, so that it is recorded once however often it is
+handed in. The sort key and the bucket come from one instant right before each attempt; an attempt ends within half the
+settle window, and the next one takes a new key (`aws.md` 4.4).
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,9 +20,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from waybill.clock import utc_now
 from waybill.errors import Conflict
 from waybill.ids import uuid7
-from waybill.model.event import LineageEvent
 from waybill.store.objects import LARGEST_INLINE, Objects
 from waybill.store.shards import Shards, hour_of, shard_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from waybill.model.event import LineageEvent
 
 RECEIPT_DAYS = 35
 """How long the same report is known again: 30 days are promised."""
@@ -50,7 +53,7 @@ class Receipt:
     """What is known of a report that was claimed.
 
     Attributes:
-        report: the content that was handed in first.
+        report: the content that was handed in first; empty once there is an answer.
         event_ids: the ids of the lineage events that stand in the log.
         keys: their `(bucket, id)` in the log.
         complete: whether all events of the report stand in the log.
@@ -115,15 +118,25 @@ class Log:
             receipt = self._append(identity, receipt, events)
         return receipt
 
-    def complete(self, identity: Sequence[str], answer: dict[str, Any]) -> None:
-        """Remember the answer to a report whose processing has finished."""
-        self._client.update_item(
-            TableName=self._table,
-            Key=_receipt_key(identity),
-            UpdateExpression="SET answer = :answer",
-            ConditionExpression="attribute_not_exists(answer)",
-            ExpressionAttributeValues={":answer": {"B": self._packed("answer", identity, answer)}},
-        )
+    def complete(self, identity: Sequence[str], answer: dict[str, Any]) -> dict[str, Any]:
+        """Remember the answer to a report whose processing has finished, in place of the report.
+
+        Returns:
+            The answer that counts: the one given, or that of another delivery which finished first.
+        """
+        try:
+            self._client.update_item(
+                TableName=self._table,
+                Key=_receipt_key(identity),
+                UpdateExpression="SET answer = :answer REMOVE report",
+                ConditionExpression="attribute_exists(id) AND attribute_not_exists(answer)",
+                ExpressionAttributeValues={":answer": {"B": self._packed("answer", identity, answer)}},
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            return self._read(identity).answer or answer
+        return answer
 
     def _claim(self, identity: Sequence[str], report: dict[str, Any], events: Sequence[LineageEvent]) -> Receipt:
         bodies = self._bodies(events[: _batch(events)])
@@ -139,7 +152,7 @@ class Log:
                 "expires": {"N": str(int((now + timedelta(days=RECEIPT_DAYS)).timestamp()))},
             }
             put = {"TableName": self._table, "Item": receipt, "ConditionExpression": "attribute_not_exists(id)"}
-            return {"Put": put | {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}}, items
+            return {"Put": put}, items
 
         return self._transact(identity, claim)
 
@@ -163,7 +176,7 @@ class Log:
                     ":written": {"N": str(written)},
                 },
             }
-            return {"Update": update | {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}}, items
+            return {"Update": update}, items
 
         return self._transact(identity, append)
 
@@ -179,9 +192,8 @@ class Log:
             try:
                 self._writer.transact_write_items(TransactItems=[claim, *puts])
             except ClientError as error:
-                old = _refused_by(error)
-                if old is not None:
-                    return self._receipt(old)
+                if _refused(error):
+                    return self._read(identity)
                 if tries == _ATTEMPTS or not _transient(error):
                     raise
             except BotoCoreError:
@@ -193,12 +205,15 @@ class Log:
             time.sleep(0.05 * 2**tries)
         raise Conflict("the report could not be claimed")
 
-    def _items(self, now: datetime, events: Sequence[LineageEvent], bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _items(
+        self, now: datetime, events: Sequence[LineageEvent], bodies: Sequence[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
         hour = hour_of(now)
         shards = self._shards.at(hour).shards
         expires = {"N": str(int((now + self._retention).timestamp()))}
         return [
-            {"bucket": {"S": f"{hour}#{shard_of(event.job, shards)}"}, "id": {"S": uuid7(now)}, "expires": expires} | body
+            {"bucket": {"S": f"{hour}#{shard_of(event.job, shards)}"}, "id": {"S": uuid7(now)}, "expires": expires}
+            | body
             for event, body in zip(events, bodies, strict=False)
         ]
 
@@ -233,11 +248,11 @@ class Log:
         return self._receipt(self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)["Item"])
 
     def _receipt(self, item: dict[str, Any]) -> Receipt:
-        keys = tuple(tuple(key["S"].split("/")) for key in item["keys"]["L"])
+        keys = tuple((bucket, key) for bucket, key in (said["S"].split("/") for said in item["keys"]["L"]))
         return Receipt(
-            report=self._unpacked(item["report"]["B"]),
+            report=self._unpacked(item["report"]["B"]) if "report" in item else {},
             event_ids=tuple(event["S"] for event in item["events"]["L"]),
-            keys=keys,  # type: ignore[arg-type]
+            keys=keys,
             complete=len(keys) == int(item["total"]["N"]),
             answer=self._unpacked(item["answer"]["B"]) if "answer" in item else None,
         )
@@ -261,17 +276,13 @@ def _receipt_key(identity: Sequence[str]) -> dict[str, Any]:
     return {"bucket": {"S": f"report#{_digest(identity)}"}, "id": {"S": _RECEIPT}}
 
 
-def _reasons(error: ClientError) -> Iterator[dict[str, Any]]:
-    yield from error.response.get("CancellationReasons", ())
+def _reasons(error: ClientError) -> Sequence[Any]:
+    return error.response.get("CancellationReasons", ())
 
 
-def _refused_by(error: ClientError) -> dict[str, Any] | None:
-    """Return the receipt that stood in the way of a transaction, or None."""
-    for reason in _reasons(error):
-        if reason.get("Code") == "ConditionalCheckFailed":
-            item: dict[str, Any] | None = reason.get("Item")
-            return item
-    return None
+def _refused(error: ClientError) -> bool:
+    """Tell whether the receipt stood in the way of a transaction."""
+    return any(reason.get("Code") == "ConditionalCheckFailed" for reason in _reasons(error))
 
 
 def _transient(error: ClientError) -> bool:

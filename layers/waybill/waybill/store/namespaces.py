@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 KEY = "namespace-settings"
 
+DIRECTORY = "#namespaces"
+"""The partition that lists every namespace with settings: no namespace has this name."""
+
 
 class NamespaceStore:
     """What each namespace itself says."""
@@ -29,7 +32,27 @@ class NamespaceStore:
     def put(self, namespace: str, settings: NamespaceSettings) -> None:
         """Replace the settings of a namespace."""
         body = settings.model_dump_json(by_alias=True, exclude_none=True)
+        listed = {"namespace": {"S": DIRECTORY}, "key": {"S": namespace}}
+        self._client.put_item(TableName=self._table, Item=listed)
         self._client.put_item(TableName=self._table, Item={**_key(namespace), "body": {"S": body}})
+
+    def names(self) -> list[str]:
+        """Return every namespace that has settings."""
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression="#namespace = :directory",
+            ExpressionAttributeNames={"#namespace": "namespace"},
+            ExpressionAttributeValues={":directory": {"S": DIRECTORY}},
+            ConsistentRead=True,
+        )
+        return [item["key"]["S"] for page in pages for item in page["Items"]]
+
+    def barring(self, flow_namespace: str) -> list[str]:
+        """Return the namespaces that do not admit flows of a namespace."""
+        names = self.names()
+        rules = NamespaceRules(self)
+        rules.load(names)
+        return sorted(name for name in names if not rules.admits(name, flow_namespace))
 
 
 class NamespaceRules:
@@ -54,6 +77,13 @@ class NamespaceRules:
             settings = self._own[name].over(settings)
         return settings
 
+    def admits(self, namespace: str, flow_namespace: str) -> bool:
+        """Tell whether a namespace admits flows of another; it always admits its own."""
+        allowed = self.of(namespace).allowed_namespaces
+        return (
+            namespace == flow_namespace or allowed is None or any(covers(listed, flow_namespace) for listed in allowed)
+        )
+
     def check_flow(self, flow_namespace: str, *asset_namespaces: str | None) -> None:
         """Check that flows of a namespace may write an asset of others; None is Global, which admits everybody.
 
@@ -61,10 +91,7 @@ class NamespaceRules:
             NamespaceForbidden: one of them lists its allowed namespaces, and the flow's is not among them.
         """
         for namespace in asset_namespaces:
-            if namespace is None or namespace == flow_namespace:
-                continue
-            allowed = self.of(namespace).allowed_namespaces
-            if allowed is not None and not any(covers(listed, flow_namespace) for listed in allowed):
+            if namespace is not None and not self.admits(namespace, flow_namespace):
                 raise NamespaceForbidden(
                     f"namespace {namespace} does not allow flows of {flow_namespace}; add it to its allowedNamespaces"
                 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from waybill.errors import InvalidDocument
+if TYPE_CHECKING:
+    from waybill.errors import InvalidDocument
 
 _POINTER = re.compile(r"s3://([^/]+)/(.+)")
 

@@ -1,22 +1,24 @@
 """How many shards the log has, hour by hour.
 
-A generation begins at an hour border and holds until the next one begins. It is announced at least two borders ahead, and
-no writer keeps what it knows beyond a border, so all writers of an hour agree.
+A generation begins at an hour border and holds until the next one begins. It is announced at least two borders ahead,
+and no writer keeps what it knows beyond a border, so all writers of an hour agree.
 """
 
 from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from waybill.clock import utc_now
 from waybill.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PARTITION = "shards"
 _FIRST = "0000"
@@ -67,7 +69,8 @@ class Shards:
         """Read all generations, oldest first; the first one is written down when nobody has yet."""
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
-            KeyConditionExpression="bucket = :partition",
+            KeyConditionExpression="#bucket = :partition",
+            ExpressionAttributeNames={"#bucket": "bucket"},
             ExpressionAttributeValues={":partition": {"S": _PARTITION}},
             ConsistentRead=True,
         )

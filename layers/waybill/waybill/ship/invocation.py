@@ -1,0 +1,62 @@
+"""What ShipperFunction and FileExporterFunction have in common: from the event of an invocation to its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from waybill.errors import InvalidFlow
+from waybill.settings import settings
+from waybill.ship.flow import load_flow, require_files_only, run_flow
+from waybill.ship.services import services_of
+from waybill.store.aws import client
+from waybill.store.objects import read_pointer
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from waybill.model.flow import Flow
+
+
+def ship_lineage(event: Any, context: LambdaContext, logger: Logger, *, files_only: bool = False) -> dict[str, Any]:
+    """Run the flow document of an invocation, and go on in another one when time ran out.
+
+    Raises:
+        InvalidFlow, ExportFailed: see `run_flow`.
+    """
+    flow = load_flow(event, _fetched)
+    if files_only:
+        require_files_only(flow)
+    for warning in flow.warnings:
+        logger.warning(warning)
+    seconds = context.get_remaining_time_in_millis() / 1000
+    answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id))
+    if again and flow.continuation < settings().continue_runs:
+        _continue(event, flow, context)
+        logger.info("time ran out; going on in another invocation", continuation=flow.continuation + 1)
+    return answer
+
+
+def _fetched(pointer: str) -> bytes | str:
+    if pointer.startswith("s3://"):
+        return read_pointer(client("s3"), "flow", pointer, InvalidFlow)
+    if pointer.startswith("ssm:"):
+        ssm = client("ssm")
+        try:
+            value: str = ssm.get_parameter(Name=pointer.removeprefix("ssm:"))["Parameter"]["Value"]
+        except ssm.exceptions.ParameterNotFound:
+            raise InvalidFlow([f"flow: the parameter {pointer.removeprefix('ssm:')} does not exist"]) from None
+        return value
+    raise InvalidFlow(["flow: must be a flow document, s3://bucket/key or ssm:/name"])
+
+
+def _continue(event: Any, flow: Flow, context: LambdaContext) -> None:
+    document = event["flow"] if isinstance(event, dict) and "flow" in event else event
+    if isinstance(document, list):
+        document = {"id": flow.id, "namespace": flow.namespace, "tasks": document}
+    payload = {"flow": document, "continuation": flow.continuation + 1}
+    client("lambda").invoke(
+        FunctionName=context.invoked_function_arn, InvocationType="Event", Payload=json.dumps(payload).encode()
+    )

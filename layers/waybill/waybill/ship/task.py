@@ -1,0 +1,238 @@
+"""Runs one AssetShipper task: takes the lease, ships to each exporter from its own position, answers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from waybill.clock import from_millis, iso
+from waybill.errors import InvalidFlow, LeaseLost, WaybillError
+from waybill.export.ports import BatchExporter, Deadline, Run, StreamExporter
+from waybill.ids import uuid7_floor, uuid7_millis
+from waybill.ship.batch import Batch
+from waybill.ship.filters import Filters
+from waybill.ship.lease import HeldLease
+from waybill.ship.ledger import Ledger, Tally
+from waybill.ship.position import Position
+from waybill.ship.reader import Reader
+from waybill.ship.resolve import Prepared, Resolver
+from waybill.ship.stream import Stream
+from waybill.store.keyvalue import Busy, position_key
+from waybill.store.offsets import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from waybill.model.flow import AnyExporter, AssetShipper, Flow
+    from waybill.ship.services import Services
+
+
+Way = Stream | Batch
+"""One exporter's way through the log."""
+
+
+@dataclass(slots=True)
+class TaskAnswer:
+    """What a task did.
+
+    Attributes:
+        moved: whether any exporter's position moved.
+        failures: why exporters stopped, by exporter id, with what was delivered before.
+    """
+
+    size: int = 0
+    end_fetched_date: str | None = None
+    complete: bool = False
+    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    busy: Busy | None = None
+    moved: bool = False
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the task's part of the answer (DESIGN 4)."""
+        answer: dict[str, Any] = {
+            "size": self.size,
+            "endFetchedDate": self.end_fetched_date,
+            "complete": self.complete,
+            "outputs": self.outputs,
+        }
+        if self.busy is not None:
+            answer["busy"] = {"owner": self.busy.owner, "until": iso(self.busy.until)}
+        return answer
+
+
+def state_key(flow: Flow, task: AssetShipper) -> str:
+    """Return the key of a task's state in the key-value store of the flow's namespace."""
+    return f"{task.offset_key}_{flow.id}_{task.id}"
+
+
+async def ship(services: Services, flow: Flow, task: AssetShipper, deadline: Deadline, owner: str) -> TaskAnswer:
+    """Run a task.
+
+    Args:
+        services: the stores, the exporters and the clock.
+        flow: the flow that the task belongs to.
+        task: what to ship, and where.
+        deadline: when the task must have ended.
+        owner: names this invocation to others that want the lease.
+
+    Raises:
+        InvalidFlow: the flow may not read every namespace, or its key is another task's.
+        LeaseLost: another invocation took over, or the state was deleted while the task ran.
+    """
+    _check_access(services, flow, task)
+    key = state_key(flow, task)
+    lease = services.key_values.acquire(flow.namespace, key, flow.id, task.id, owner)
+    if isinstance(lease, Busy):
+        return TaskAnswer(busy=lease)
+    held = HeldLease(services.key_values, lease, services.clock)
+    run = Run(flow.namespace, flow.id, task.id, key, services.clock(), deadline)
+    return await _TaskRun(services, task, run, held).ship()
+
+
+def _check_access(services: Services, flow: Flow, task: AssetShipper) -> None:
+    if task.flow_namespace is not None or task.asset_namespace is not None:
+        return
+    barred = services.barred(flow.namespace)
+    if barred:
+        fault = f"tasks.{task.id}: flows of {flow.namespace} may not access {', '.join(barred)}; "
+        raise InvalidFlow([fault + "set flowNamespace or assetNamespace, or allow the namespace there"])
+
+
+class _TaskRun:
+    def __init__(self, services: Services, task: AssetShipper, run: Run, held: HeldLease) -> None:
+        self._services = services
+        self._task = task
+        self._run = run
+        self._held = held
+        self._tally = Tally()
+        self._answer = TaskAnswer(complete=True)
+        self._ends: dict[str, str] = {}
+
+    async def ship(self) -> TaskAnswer:
+        """Ship to every exporter, and give the lease back whatever happens."""
+        if self._services.offsets is not None:
+            self._held.begin_generation(self._services.offsets)
+        self._answer.end_fetched_date = self._held.lease.end_fetched_date
+        try:
+            async with self._held.kept():
+                await self._ship_to_all()
+        except BaseException:
+            self._release()
+            raise
+        self._answer.size = self._tally.size
+        if self._answer.size:
+            end = min(self._ends.values())
+            self._answer.end_fetched_date = iso(from_millis(uuid7_millis(end))) if end else None
+        self._release()
+        return self._answer
+
+    def _release(self) -> None:
+        end = self._answer.end_fetched_date
+        self._held.release(end, self._services.offsets, Offset(self._held.lease.generation, end))
+
+    async def _ship_to_all(self) -> None:
+        """Ship to the exporters: those of batches one after the other, the others side by side."""
+        reader = self._reader()
+        streams = []
+        for config in self._task.asset_exporters:
+            exporter = self._services.exporter(config, self._run)
+            if isinstance(exporter, StreamExporter):
+                streams.append(self._noting_failure(config, self._stream(config, exporter, reader), exporter))
+            else:
+                await self._noting_failure(config, self._batch(config, exporter, reader), exporter)
+        await asyncio.gather(*streams)
+
+    def _reader(self) -> Reader:
+        services = self._services
+        horizon = uuid7_floor(services.clock() - services.settle)
+        return Reader(services.log, services.shards.generations(), horizon)
+
+    async def _noting_failure(
+        self, config: AnyExporter, shipping: Awaitable[Way], exporter: StreamExporter | BatchExporter
+    ) -> None:
+        """Ship to one exporter; what stops it does not stop the others."""
+        try:
+            way = await shipping
+        except LeaseLost:
+            raise
+        except (WaybillError, BotoCoreError, ClientError) as error:
+            self._answer.failures[config.id] = f"{error}{_delivered(exporter.outputs())}"
+            self._answer.complete = False
+            self._ends.setdefault(config.id, "")
+        else:
+            self._answer.outputs[config.id] = exporter.outputs() | way.counts.as_json()
+
+    async def _stream(self, config: AnyExporter, exporter: StreamExporter, reader: Reader) -> Way:
+        stream = Stream(
+            exporter,
+            reader,
+            self._resolver(),
+            self._position(config, reader),
+            self._run.deadline,
+            self._ledger(config, self._held.check),
+        )
+        try:
+            await exporter.open()
+            return await self._shipped(config, stream)
+        finally:
+            await exporter.close()
+
+    async def _batch(self, config: AnyExporter, exporter: BatchExporter, reader: Reader) -> Way:
+        batch = Batch(
+            exporter,
+            reader,
+            self._resolver(),
+            self._held.lease.generation,
+            self._position(config, reader),
+            self._run.deadline,
+            self._ledger(config, self._held.renew),
+        )
+        return await self._shipped(config, batch)
+
+    async def _shipped(self, config: AnyExporter, way: Way) -> Way:
+        """Run a way to its end; note how far it came also when it was stopped."""
+        before = way.position.to_json()
+        complete = False
+        try:
+            complete = await way.run()
+        finally:
+            position = way.position
+            end = position.last if complete else min(position.last, position.lowest)
+            self._ends[config.id] = end if position.last else ""
+            self._answer.complete &= complete
+            self._answer.moved |= position.to_json() != before
+        return way
+
+    def _resolver(self) -> Resolver:
+        return Resolver(self._services.assets, Filters.of(self._task))
+
+    def _position(self, config: AnyExporter, reader: Reader) -> Position:
+        """Return where an exporter is; one that is new starts at the look-back, and that start is stored at once."""
+        store, lease = self._services.key_values, self._held.lease
+        body = store.claim_position(lease, config.id)
+        if body is not None:
+            return Position.from_json(body, position_key(lease, config.id))
+        position = reader.start(uuid7_floor(self._run.started - self._task.lookback_period))
+        store.put_position(lease, config.id, position.to_json())
+        return position
+
+    def _ledger(self, config: AnyExporter, hold: Callable[[], None]) -> Ledger:
+        return Ledger(
+            save=lambda body: self._services.key_values.put_position(self._held.lease, config.id, body),
+            hold=hold,
+            park=lambda prepared: self._park(config, prepared),
+            tally=self._tally,
+        )
+
+    def _park(self, config: AnyExporter, prepared: Prepared) -> None:
+        self._services.key_values.park(self._held.lease, config.id, prepared.key, prepared.fault or "")
+
+
+def _delivered(outputs: dict[str, Any]) -> str:
+    """Say what an exporter that stopped had delivered before."""
+    done = ", ".join(f"{count} {name}" for name, count in outputs.items() if isinstance(count, int) and count)
+    return f"; before that: {done or 'nothing delivered'}; its position is kept"

@@ -1,0 +1,101 @@
+"""The log of lineage events, for readers: consistent pages of one bucket, in the order of the sort key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from waybill.store.objects import Objects
+
+PAGE_ITEMS = 400
+MOST_FETCHED_BYTES = 8_000_000
+"""A page ends early when the bodies that it fetched from S3 are larger than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogItem:
+    """An event as it stands in the log: its sort key and its body, unread."""
+
+    key: str
+    body: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A page of a bucket. `more` is the key to go on after; None is the end of what was asked for."""
+
+    items: list[LogItem]
+    more: str | None
+
+
+class LogReader:
+    """Reads and deletes events. Bodies that stand in S3 are fetched; readers never notice."""
+
+    def __init__(self, client: Any, table: str, objects: Objects) -> None:
+        self._client = client
+        self._table = table
+        self._objects = objects
+
+    def page(self, bucket: str, after: str, until: str, limit: int = PAGE_ITEMS) -> LogPage:
+        """Read the events of a bucket with `after` < key <= `until`, at most `limit` of them."""
+        answer = self._query(bucket, after, until, "id, body, #object", limit, {"#object": "object"})
+        items: list[LogItem] = []
+        room = MOST_FETCHED_BYTES
+        for item in answer["Items"]:
+            if item["id"]["S"] != after:
+                items.append(self._item(item))
+                room -= len(items[-1].body) if "object" in item else 0
+            if room < 0:
+                return LogPage(items, items[-1].key)
+        more = answer.get("LastEvaluatedKey")
+        return LogPage(items, more["id"]["S"] if more else None)
+
+    def keys(self, bucket: str, after: str, until: str) -> Iterator[str]:
+        """Return the sort keys of a bucket with `after` < key <= `until`."""
+        more: str | None = after
+        while more is not None:
+            answer = self._query(bucket, more, until, "id", None, {})
+            yield from (item["id"]["S"] for item in answer["Items"] if item["id"]["S"] not in (after, more))
+            last = answer.get("LastEvaluatedKey")
+            more = last["id"]["S"] if last else None
+
+    def get(self, bucket: str, key: str) -> LogItem | None:
+        """Read one event."""
+        answer = self._client.get_item(
+            TableName=self._table, Key={"bucket": {"S": bucket}, "id": {"S": key}}, ConsistentRead=True
+        )
+        return self._item(answer["Item"]) if "Item" in answer else None
+
+    def delete(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Delete events by `(bucket, id)`."""
+        for start in range(0, len(keys), 25):
+            requests = [
+                {"DeleteRequest": {"Key": {"bucket": {"S": bucket}, "id": {"S": key}}}}
+                for bucket, key in keys[start : start + 25]
+            ]
+            while requests:
+                answer = self._client.batch_write_item(RequestItems={self._table: requests})
+                requests = answer.get("UnprocessedItems", {}).get(self._table, [])
+
+    def _query(
+        self, bucket: str, after: str, until: str, projection: str, limit: int | None, names: dict[str, str]
+    ) -> dict[str, Any]:
+        bound = {} if limit is None else {"Limit": limit}
+        answer: dict[str, Any] = self._client.query(
+            TableName=self._table,
+            KeyConditionExpression="#bucket = :bucket AND id BETWEEN :after AND :until",
+            ExpressionAttributeNames={"#bucket": "bucket"} | names,
+            ExpressionAttributeValues={":bucket": {"S": bucket}, ":after": {"S": after}, ":until": {"S": until}},
+            ProjectionExpression=projection,
+            ConsistentRead=True,
+            **bound,
+        )
+        return answer
+
+    def _item(self, item: dict[str, Any]) -> LogItem:
+        if "object" in item:
+            return LogItem(item["id"]["S"], self._objects.get(item["object"]["S"]))
+        return LogItem(item["id"]["S"], item["body"]["S"] if "body" in item else "")
