@@ -67,10 +67,36 @@ lint: .venv/.made ## ruff and strict mypy
 	@ruff format --check .
 	@mypy
 
-# --- trying it ------------------------------------------------------------------------------------------------------
+.PHONY: lint-template
+lint-template: $(ENVIRONMENTS) ## sam validate, cfn-lint with the rules for serverless
+	@sam validate --lint --region us-east-1
+	@# WS1004 looks for a log group by the function's default name; ours are named in LoggingConfig, which a test asserts.
+	@cfn-lint --append-rules cfn_lint_serverless.rules --ignore-checks WS1004 -- template.yaml
+
+.PHONY: test
+test: setup lint lint-template ## set up, check, and run every test
+	@pytest $(PYTEST)
+
+# --- to run it ------------------------------------------------------------------------------------------------------
 
 INPUT ?= events/demo/warehouse.jsonl
 
 .PHONY: demo
 demo: setup ## record, ship and file on an emulator, and show what came of it (INPUT=reports.jsonl for reports of yours)
 	@python -m demo.run "$(INPUT)"
+
+.PHONY: build
+build: setup ## build for release
+	@sam build
+
+.PHONY: up
+up: setup ## put the stack on an emulator that stays, for trying things by hand
+	@python -m tools.up up
+
+.PHONY: down
+down: setup ## end that emulator
+	@python -m tools.up down
+
+.PHONY: clean
+clean: down ## remove what was built; the environments stay
+	@rm -rf build .aws-sam

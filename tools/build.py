@@ -38,7 +38,7 @@ def build(target: Target) -> Path:
     builds = ROOT / "build" / "sam"
     builds.mkdir(parents=True, exist_ok=True)
     folder = builds / f"{target}-{source_digest()[:16]}"
-    with _alone(builds / f"{target}.lock"):
+    with _alone(builds / "lock"):
         if not folder.exists():
             unfinished = builds / f"{target}.unfinished"
             sam("build", *_OPTIONS[target], "--build-dir", str(unfinished))

@@ -100,9 +100,11 @@ def write_names(stack: Stack) -> None:
     for name in _LOOPBACK:
         url = url.replace(f"//{name}", "//host.docker.internal")
     variables = {variable: stack.names[logical_id] for variable, logical_id in _TABLES.items()}
-    SAM_LOCAL.write_text(json.dumps({"Parameters": {**variables, "AWS_ENDPOINT_URL": url}}, indent=2) + "\n")
+    SAM_LOCAL.write_text(
+        json.dumps({"Parameters": {**variables, "STACK_NAME": stack.name, "AWS_ENDPOINT_URL": url}}, indent=2) + "\n"
+    )
     architecture = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    SAM_PARAMETERS.write_text(f"Stage: local\nArchitecture: {architecture}\n")
+    SAM_PARAMETERS.write_text(f"Stage: local\nSettleSeconds: 2\nArchitecture: {architecture}\n")
     SAM_BUILD.unlink(missing_ok=True)
     SAM_BUILD.symlink_to(build("host").parent)
 
