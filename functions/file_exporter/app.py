@@ -15,6 +15,6 @@ logger = Logger()
 
 
 @logger.inject_lambda_context
-def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
+def handle(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Run the flow document of an invocation."""
     return ship_lineage(event, context, logger, files_only=True)

@@ -23,7 +23,7 @@ def test_every_function_runs_on_python_3_13_on_arm_unless_told_otherwise(
 ) -> None:
     for function in functions.values():
         assert function["Properties"]["Runtime"] == "python3.13"
-        assert function["Properties"]["Handler"] == "app.handler"
+        assert function["Properties"]["Handler"] == "app.handle"
         assert Resolver(template).resolve(function["Properties"]["Architectures"]) == ["arm64"]
 
 
