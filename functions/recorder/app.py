@@ -26,6 +26,6 @@ def recorder() -> Recorder:
 
 
 @logger.inject_lambda_context
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handle(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Record one report, or a batch of them."""
     return answer_to(event, context, lambda document: recorder().record(document), logger)
