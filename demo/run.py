@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 REPORTS = ROOT / "events" / "demo" / "warehouse.jsonl"
 FOLDER = ROOT / "build" / "demo"
+SETTLE_SECONDS = 2
 SHIPPER, FILE_EXPORTER = "ShipperFunction", "FileExporterFunction"
 
 
@@ -69,9 +71,11 @@ class Demo:
                 emulator = running.enter_context(Emulator(log=self._folder / "emulator.log"))
             receiver = running.enter_context(Receiver(self._folder / "openlineage.jsonl"))
             with self._steps.step("deploy", "template.yaml to the emulator"):
-                stack = deploy(emulator)
+                stack = deploy(emulator, parameters={"SettleSeconds": str(SETTLE_SECONDS)})
             with self._steps.step("record", "task run reports") as say:
                 recorded = len(record(stack, reports, say))
+            with self._steps.step("settle", f"the log is read {SETTLE_SECONDS} s behind now"):
+                time.sleep(SETTLE_SECONDS)
             backend = backend_of(os.environ) or Backend(receiver.url)
             shipped = self._ship(stack, backend, recorded)
             filed, events = self._file(stack, recorded)

@@ -122,7 +122,7 @@ def test_all_that_is_recorded_is_shipped_and_filed(warehouse: Demo) -> None:
         "filed": 16,
     }
     assert summary["endFetchedDate"].endswith("Z")
-    assert list(summary["seconds"]) == ["build", "emulator", "deploy", "record", "ship", "again", "file"]
+    assert list(summary["seconds"]) == ["build", "emulator", "deploy", "record", "settle", "ship", "again", "file"]
 
 
 def test_the_receiver_got_one_event_per_lineage_event(warehouse: Demo) -> None:
