@@ -33,7 +33,7 @@ class Demo:
         self.output = ""
         self._family: set[int] = set()
         plain = {name: value for name, value in os.environ.items() if name not in BACKEND}
-        self._process = subprocess.Popen(  # noqa: S603
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "demo.run", *arguments, "--folder", str(folder)],
             cwd=ROOT,
             env=plain | dict(environment or {}),

@@ -53,7 +53,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
         heavy = ("boto3", "httpx", "pydantic")
         print([name for name in sys.modules if name.startswith("waybill.cli.") or name in heavy])
     """
-    result = subprocess.run([sys.executable, "-c", dedent(code)], check=True, capture_output=True, text=True)  # noqa: S603
+    result = subprocess.run([sys.executable, "-c", dedent(code)], check=True, capture_output=True, text=True)
 
     assert result.stdout == "[]\n"
 
