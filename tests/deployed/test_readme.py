@@ -1,0 +1,64 @@
+"""Every command of README.md and docs/ is run: here in the order of each document, or where RUN_ELSEWHERE says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tools.emulator import ROOT, Emulator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHELL = re.compile(r"^```sh\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+RUN_ELSEWHERE = {
+    "make demo": ("tests/deployed/test_demo.py", "demo.run"),
+    "make test": (".ci/run", "make test"),
+    "make setup": (".ci/run", "make test"),
+    "make up": ("tests/deployed/test_up.py", "up"),
+    "make down": ("tests/deployed/test_up.py", "down"),
+}
+"""What runs a command that cannot be run from within a test, and a word of its that shows it."""
+
+
+def commands(document: Path) -> list[str]:
+    """The commands of a document in their order, without their comments."""
+    lines = [line for block in SHELL.finditer(document.read_text()) for line in block["text"].splitlines()]
+    return [command for line in lines if (command := line.partition("  #")[0].strip())]
+
+
+def elsewhere(command: str) -> str | None:
+    return next((name for name in RUN_ELSEWHERE if re.match(rf"([A-Z_]+=\S+ )*{name}\b", command)), None)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_commands_of_a_document_do_what_they_say(document: Path) -> None:
+    here = [command for command in commands(document) if elsewhere(command) is None]
+    if not here:
+        return
+    with Emulator() as emulator:
+        result = subprocess.run(
+            ["/bin/bash", "-euxc", "\n".join(here)],
+            cwd=ROOT,
+            env=os.environ | emulator.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+
+    assert result.returncode == 0, result.stdout
+
+
+def test_what_is_run_elsewhere_is_run_there() -> None:
+    used = {name for document in DOCUMENTS for command in commands(document) if (name := elsewhere(command))}
+
+    for name in used:
+        path, word = RUN_ELSEWHERE[name]
+        assert word in (ROOT / path).read_text(), name
