@@ -43,12 +43,16 @@ class Position:
         generation: the start of the generation of shards it reads.
         shards: by number of the shard.
         last: the greatest sort key that was answered, "" before the first.
+        deleted: how far each shard's shipped events were deleted from the log.
+        deleting: a deletion under way, each event as `<shard>/<sort key>`.
     """
 
     since: str
     generation: str
     shards: dict[int, ShardPosition]
     last: str = ""
+    deleted: dict[int, str] = field(default_factory=dict)
+    deleting: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Write the position as one JSON string."""
@@ -57,6 +61,9 @@ class Position:
             for number, shard in self.shards.items()
         }
         document = {"since": self.since, "generation": self.generation, "last": self.last, "shards": shards}
+        if self.deleted or self.deleting:
+            deleted = {str(number): key for number, key in self.deleted.items()}
+            document |= {"deleted": deleted, "deleting": self.deleting}
         return orjson.dumps(document).decode()
 
     @property
@@ -82,7 +89,8 @@ class Position:
                 int(number): ShardPosition(shard["key"], set(shard["answered"]), Recent.from_json(shard["recent"]))
                 for number, shard in said["shards"].items()
             }
-            return cls(said["since"], said["generation"], shards, said["last"])
+            deleted = {int(number): key for number, key in said.get("deleted", {}).items()}
+            return cls(said["since"], said["generation"], shards, said["last"], deleted, said.get("deleting", []))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidOffset(f"{name}: holds no position; delete it to start again from lookbackPeriod") from error
 

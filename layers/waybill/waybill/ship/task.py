@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from waybill.clock import from_millis, iso
-from waybill.errors import InvalidFlow, LeaseLost, WaybillError
+from waybill.errors import InvalidFlow, InvalidOffset, LeaseLost, WaybillError
 from waybill.export.ports import BatchExporter, Deadline, Run, StreamExporter
 from waybill.ids import uuid7_floor, uuid7_millis
 from waybill.ship.batch import Batch
+from waybill.ship.delete import Deletion, lowest_of_others, require_nobody_behind
 from waybill.ship.filters import Filters
 from waybill.ship.lease import HeldLease
 from waybill.ship.ledger import Ledger, Tally
@@ -111,6 +112,7 @@ class _TaskRun:
         self._tally = Tally()
         self._answer = TaskAnswer(complete=True)
         self._ends: dict[str, str] = {}
+        self._positions: dict[str, Position] = {}
 
     async def ship(self) -> TaskAnswer:
         """Ship to every exporter, and give the lease back whatever happens."""
@@ -135,16 +137,51 @@ class _TaskRun:
         self._held.release(end, self._services.offsets, Offset(self._held.lease.generation, end))
 
     async def _ship_to_all(self) -> None:
-        """Ship to the exporters: those of batches one after the other, the others side by side."""
+        """Ship to the exporters: batches one after the other, the others side by side; then delete if asked."""
         reader = self._reader()
+        configs = self._claimed(reader)
+        deletion = self._deletion(reader) if self._task.delete else None
         streams = []
-        for config in self._task.asset_exporters:
+        for config in configs:
             exporter = self._services.exporter(config, self._run)
             if isinstance(exporter, StreamExporter):
                 streams.append(self._noting_failure(config, self._stream(config, exporter, reader), exporter))
             else:
                 await self._noting_failure(config, self._batch(config, exporter, reader), exporter)
         await asyncio.gather(*streams)
+        if deletion is not None:
+            await asyncio.to_thread(deletion.run, self._run.deadline)
+
+    def _claimed(self, reader: Reader) -> list[AnyExporter]:
+        """Claim the position of every exporter, and return those that have one."""
+        for config in self._task.asset_exporters:
+            try:
+                self._positions[config.id] = self._position(config, reader)
+            except InvalidOffset as error:
+                self._fail(config, str(error))
+        return [config for config in self._task.asset_exporters if config.id in self._positions]
+
+    def _deletion(self, reader: Reader) -> Deletion:
+        """Make the deletion ready, and finish one that was cut short.
+
+        Raises:
+            InvalidFlow: the position of another key is behind.
+        """
+        store, lease = self._services.key_values, self._held.lease
+        limit = None
+        if not self._task.force:
+            require_nobody_behind(store, lease, self._positions.values(), f"tasks.{self._task.id}.delete")
+            limit = lowest_of_others(store, lease)
+        deletion = Deletion(
+            self._services.log,
+            reader,
+            self._resolver(),
+            self._positions,
+            lambda exporter_id, position: store.put_position(self._held.lease, exporter_id, position.to_json()),
+            limit,
+        )
+        deletion.finish()
+        return deletion
 
     def _reader(self) -> Reader:
         services = self._services
@@ -160,18 +197,21 @@ class _TaskRun:
         except LeaseLost:
             raise
         except (WaybillError, BotoCoreError, ClientError) as error:
-            self._answer.failures[config.id] = f"{error}{_delivered(exporter.outputs())}"
-            self._answer.complete = False
-            self._ends.setdefault(config.id, "")
+            self._fail(config, f"{error}{_delivered(exporter.outputs())}")
         else:
             self._answer.outputs[config.id] = exporter.outputs() | way.counts.as_json()
+
+    def _fail(self, config: AnyExporter, reason: str) -> None:
+        self._answer.failures[config.id] = reason
+        self._answer.complete = False
+        self._ends.setdefault(config.id, "")
 
     async def _stream(self, config: AnyExporter, exporter: StreamExporter, reader: Reader) -> Way:
         stream = Stream(
             exporter,
             reader,
             self._resolver(),
-            self._position(config, reader),
+            self._positions[config.id],
             self._run.deadline,
             self._ledger(config, self._held.check),
         )
@@ -187,7 +227,7 @@ class _TaskRun:
             reader,
             self._resolver(),
             self._held.lease.generation,
-            self._position(config, reader),
+            self._positions[config.id],
             self._run.deadline,
             self._ledger(config, self._held.renew),
         )
@@ -200,7 +240,7 @@ class _TaskRun:
         try:
             complete = await way.run()
         finally:
-            position = way.position
+            position = self._positions[config.id] = way.position
             end = position.last if complete else min(position.last, position.lowest)
             self._ends[config.id] = end if position.last else ""
             self._answer.complete &= complete
