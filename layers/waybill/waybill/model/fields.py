@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
@@ -52,7 +52,12 @@ def _not_blank(value: str) -> str:
     return value
 
 
-def _instant(value: Any) -> datetime:
+def parse_instant(value: Any) -> datetime:
+    """Read an ISO 8601 time with zone.
+
+    Raises:
+        ValueError: saying how a time is written.
+    """
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, str) and "T" in value:
@@ -64,7 +69,10 @@ def _instant(value: Any) -> datetime:
         raise ValueError("must be an ISO 8601 time such as 2026-12-01T09:00:00Z")
     if moment.tzinfo is None:
         raise ValueError("has no time zone; add Z or an offset such as +01:00")
-    return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999 of UTC") from None
 
 
 def parse_duration(value: Any) -> timedelta:
@@ -95,5 +103,5 @@ ExporterId = Annotated[
 ]
 KeyPart = Annotated[str, matches(KEY, "must start with a letter or digit and hold only letters, digits and . _ -")]
 Text = Annotated[str, AfterValidator(_not_blank)]
-Instant = Annotated[datetime, BeforeValidator(_instant), PlainSerializer(iso, when_used="json")]
+Instant = Annotated[datetime, BeforeValidator(parse_instant), PlainSerializer(iso, when_used="json")]
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]

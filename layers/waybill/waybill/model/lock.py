@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict
@@ -11,6 +12,9 @@ from waybill.model.fields import Document, Instant
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+DEFAULT_LOCK = timedelta(hours=1)
+LONGEST_LOCK = timedelta(days=7)
 
 
 def execution_owner(execution_id: str) -> str:

@@ -20,6 +20,8 @@ Direction = Literal["R", "W"]
 NAMES: dict[Direction, str] = {"R": "READ", "W": "WRITE"}
 
 _LONGEST_JOB = 640
+_MOST_NEIGHBOURS = 256
+"""Bytes of ids that a row names of the event's other side. Rows never grow with the number of assets of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Usage:
         direction: R for read, W for written.
         job: `<namespace>/<flowId>.<taskId>`, shortened where a key could not hold it.
         shape: what the event read and wrote, as a hash: events of one job and shape have the same edges.
-        change: `created` or `updated`, once the asset has been written; empty otherwise.
         details: what else the row says of the run, in camelCase.
+        neighbours: the assets on the other side of the event; None when they are too many to be named in each row.
+        change: `created` or `updated`, once the asset has been written; empty otherwise.
     """
 
     asset_id: str
@@ -40,6 +43,7 @@ class Usage:
     shape: str
     event_id: str
     details: dict[str, Any]
+    neighbours: tuple[str, ...] | None = None
     change: str = ""
 
     @property
@@ -54,7 +58,10 @@ class Usage:
 
     def to_body(self) -> str:
         """Write what the keys of the row do not say."""
-        return orjson.dumps(self.details | ({"change": self.change} if self.change else {})).decode()
+        document = self.details | ({"change": self.change} if self.change else {})
+        if self.neighbours is not None:
+            document["with"] = self.neighbours
+        return orjson.dumps(document).decode()
 
 
 def usages_of(event: LineageEvent, key: tuple[str, str]) -> list[Usage]:
@@ -76,11 +83,13 @@ def usages_of(event: LineageEvent, key: tuple[str, str]) -> list[Usage]:
         "log": "/".join(key),
     }
     details = {name: value for name, value in details.items() if value is not None}
-    reads: list[tuple[Direction, str]] = [("R", ref.id) for ref in event.inputs]
-    writes: list[tuple[Direction, str]] = [("W", ref.id) for ref in event.outputs]
+    read = tuple(dict.fromkeys(ref.id for ref in event.inputs))
+    written = tuple(dict.fromkeys(ref.id for ref in event.outputs))
+    sides: tuple[tuple[Direction, tuple[str, ...], tuple[str, ...]], ...] = (("R", read, written), ("W", written, read))
     return [
-        Usage(asset_id, direction, job, shape, event.id, details)
-        for direction, asset_id in dict.fromkeys(reads + writes)
+        Usage(asset_id, direction, job, shape, event.id, details, _if_few(others))
+        for direction, ids, others in sides
+        for asset_id in ids
     ]
 
 
@@ -89,8 +98,21 @@ def usage_from(asset_id: str, row: str, body: str) -> Usage:
     head, shape, event_id = row.rsplit("#", 2)
     _, direction, job = head.split("#", 2)
     details = orjson.loads(body)
-    change = details.pop("change", "")
-    return Usage(asset_id, "R" if direction == "R" else "W", job, shape, event_id, details, change)
+    change, neighbours = details.pop("change", ""), details.pop("with", None)
+    return Usage(
+        asset_id,
+        "R" if direction == "R" else "W",
+        job,
+        shape,
+        event_id,
+        details,
+        None if neighbours is None else tuple(neighbours),
+        change,
+    )
+
+
+def _if_few(ids: tuple[str, ...]) -> tuple[str, ...] | None:
+    return ids if sum(map(len, ids)) <= _MOST_NEIGHBOURS else None
 
 
 def job_key(job: str) -> str:

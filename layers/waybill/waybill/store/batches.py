@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from waybill.errors import StoreBusy
 from waybill.threads import side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 _MOST_READ = 100
 _MOST_WRITTEN = 25

@@ -6,8 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -17,6 +16,9 @@ from waybill.model.asset import Asset
 from waybill.model.lock import Lock
 from waybill.store.batches import get_items
 from waybill.store.index import GLOBAL, AssetIndex, terms_of
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 _LARGEST_BODY = 380_000
 _ATTEMPTS = 25
@@ -31,6 +33,7 @@ class StoredAsset:
     Attributes:
         asset: the asset; None when it was purged and only its id is left.
         writer: the task run that wrote it last; empty for the API.
+        size: characters of its body.
     """
 
     id: str
@@ -38,6 +41,7 @@ class StoredAsset:
     asset: Asset | None
     lock: Lock | None = None
     writer: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +224,7 @@ def stored_of(item: dict[str, Any]) -> StoredAsset:
         asset=Asset.model_validate_json(item["body"]["S"]) if "body" in item else None,
         lock=Lock.model_validate_json(item["lock"]["S"]) if "lock" in item else None,
         writer=item["writer"]["S"] if "writer" in item else "",
+        size=len(item["body"]["S"]) if "body" in item else 0,
     )
 
 

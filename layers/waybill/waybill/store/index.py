@@ -8,17 +8,24 @@ late removes no row of a newer version.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from botocore.exceptions import ClientError
 
+from waybill.store.skipping import Range
+from waybill.store.sorted_ids import SortedIds, walk
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from waybill.model.asset import Asset
 
 GLOBAL = "-"
 """Stands for "no namespace" where a key needs one. No namespace is called so."""
+
+LOCKS = "locks"
+"""The partition of the rows that find locked assets."""
 
 _LONGEST_VALUE = 512
 
@@ -73,10 +80,6 @@ class AssetIndex:
                 ExpressionAttributeValues={":version": {"N": str(version)}},
             )
 
-    def ids_with(self, key: str, text: str, after: str | None = None) -> Iterator[str]:
-        """Go through the ids, in their order, of assets that may have a metadata value."""
-        return self._rows(_term(key, text), after)
-
     def add_namespace(self, namespace: str) -> None:
         """Remember that a namespace has assets or settings."""
         if namespace not in self._known_namespaces:
@@ -85,23 +88,23 @@ class AssetIndex:
 
     def namespaces(self) -> list[str]:
         """Return every namespace that ever had assets or settings, in order; `-` is Global."""
-        return list(self._rows("namespaces", None))
+        return list(walk(SortedIds(self._client, self._below("namespaces"))))
 
-    def _rows(self, pk: str, after: str | None) -> Iterator[str]:
-        arguments: dict[str, Any] = {"TableName": self._table, "ConsistentRead": True}
-        start = _row(pk, after) if after else None
-        while True:
-            page = self._client.query(
-                **arguments,
-                KeyConditionExpression="pk = :pk",
-                ExpressionAttributeValues={":pk": {"S": pk}},
-                **({"ExclusiveStartKey": start} if start else {}),
-            )
-            for item in page["Items"]:
-                yield item["sk"]["S"]
-            start = page.get("LastEvaluatedKey")
-            if start is None:
-                return
+    def with_metadata(self, key: str, text: str) -> SortedIds:
+        """Return the ids of assets that may have a metadata value."""
+        return SortedIds(self._client, self._below(_term(key, text)))
+
+    def locked(self) -> SortedIds:
+        """Return the ids of assets that may be locked."""
+        return SortedIds(self._client, self._below(LOCKS))
+
+    def in_namespace(self, namespace: str | None) -> SortedIds:
+        """Return the ids of the living assets of a namespace, as of a moment ago; None is Global."""
+        query = {"TableName": self._table, "IndexName": "byNamespace"}
+        return SortedIds(self._client, Range(query, ("namespace", namespace or GLOBAL), "id", ""))
+
+    def _below(self, pk: str) -> Range:
+        return Range({"TableName": self._table, "ConsistentRead": True}, ("pk", pk), "sk", "")
 
     def _unless_newer(self, call: Any, **arguments: Any) -> None:
         try:
