@@ -10,6 +10,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/.tools/sam/bin:$(CURDIR)/.tools/emulator/bin:$(PATH)
 export UV_LINK_MODE ?= copy
+export SAM_CLI_TELEMETRY := 0
 
 .PHONY: help
 help: ## list what can be made

@@ -8,7 +8,9 @@ stack.client("dynamodb").scan(TableName=stack.names["LineageTable"])
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 STACK_NAME = "waybill"
 LONGEST_INVOCATION_SECONDS = 960
+_UNNAMED = "Runtime.HandlerError"
 
 
 class FunctionFailed(Exception):
@@ -78,10 +81,13 @@ class Stack:
         Raises:
             FunctionFailed: it ended with an error.
         """
-        answer = self.client("lambda").invoke(FunctionName=self.names[function], Payload=json.dumps(payload).encode())
+        answer = self.client("lambda").invoke(
+            FunctionName=self.names[function], LogType="Tail", Payload=json.dumps(payload).encode()
+        )
         body = json.loads(answer["Payload"].read() or b"null")
         if answer.get("FunctionError"):
-            raise FunctionFailed(function, body)
+            log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace")
+            raise FunctionFailed(function, _with_error_type(body, log))
         return body
 
 
@@ -110,6 +116,15 @@ def deploy_to(url: str, *, name: str = STACK_NAME, parameters: Mapping[str, str]
         environment=client_environment(url),
     )
     return Stack(url, name)
+
+
+def _with_error_type(body: dict[str, Any], log: str) -> dict[str, Any]:
+    """Put in the name of the exception, as Lambda does; the emulator gives it only in the traceback of its log."""
+    if body.get("errorType") != _UNNAMED:
+        return body
+    first_line = str(body.get("errorMessage", "")).split("\n", 1)[0]
+    raised = re.findall(rf"^(?:\w+\.)*(\w+): {re.escape(first_line)}$", log, re.MULTILINE)
+    return body | {"errorType": raised[-1] if raised else _UNNAMED, "stackTrace": [log]}
 
 
 @cache

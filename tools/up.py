@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,16 +24,13 @@ from tools.stack import STACK_NAME, Stack, deploy_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 DEFAULT_URL = "http://127.0.0.1:4566"
-FOLDER = ROOT / "build" / "up"
-PIDS = FOLDER / "pids"
-SAM_LOCAL = ROOT / "build" / "sam-local.json"
-SAM_PARAMETERS = ROOT / "build" / "sam-parameters.yaml"
-SAM_BUILD = ROOT / "build" / "sam-build"
+BUILD = ROOT / "build"
 STOP_SECONDS = 10.0
 _LOOPBACK = ("127.0.0.1", "localhost")
-_TABLES = {
+_VARIABLES = {
     "LINEAGE_TABLE": "LineageTable",
     "CATALOG_TABLE": "CatalogTable",
     "KEY_VALUE_TABLE": "KeyValueTable",
@@ -41,72 +39,107 @@ _TABLES = {
 }
 
 
-def up() -> None:
-    """Start the emulator unless one answers, deploy the stack, write down its names, and say what to try.
+@dataclass(frozen=True)
+class Standing:
+    """A stack that stays, and the files that tell of it.
 
-    Raises:
-        EmulatorError: the address is not of this machine, or the emulator or the deployment failed.
+    Attributes:
+        url: where its emulator stands.
+        folder: where the files lie; samconfig's `local_invoke` names three of them.
     """
-    url = os.environ.get("AWS_ENDPOINT_URL", DEFAULT_URL).rstrip("/")
-    if not answers(url):
-        start(url)
-    print(f"emulator at {url}; deploying the stack {STACK_NAME} ...", flush=True)
-    stack = deploy_to(url)
-    write_names(stack)
-    print(summary(stack))
 
+    url: str = DEFAULT_URL
+    folder: Path = BUILD
 
-def down() -> None:
-    """End the emulator that `up` started, if it did, and with it the stack and all its data."""
-    if not PIDS.exists():
-        print("nothing to end: make up has started no emulator")
-        return
-    for pid in PIDS.read_text().split():
-        _end(int(pid))
-    shutil.rmtree(FOLDER)
-    for file in (SAM_LOCAL, SAM_PARAMETERS, SAM_BUILD):
-        file.unlink(missing_ok=True)
-    print("the emulator is gone, and with it the stack")
+    @property
+    def names(self) -> Path:
+        """Variables of the functions, for `sam local invoke --env-vars`."""
+        return self.folder / "sam-local.json"
 
+    @property
+    def parameters(self) -> Path:
+        """Parameters of the template, for `sam local invoke --parameter-overrides`."""
+        return self.folder / "sam-parameters.yaml"
 
-def start(url: str) -> None:
-    """Start an emulator that outlives this process, at an address of the loopback interface.
+    @property
+    def built(self) -> Path:
+        """The build that was deployed, for `sam local invoke --template-file`."""
+        return self.folder / "sam-build"
 
-    Raises:
-        EmulatorError: the address is not of this machine, or nothing answered there in time.
-    """
-    address = urlsplit(url)
-    if address.hostname not in _LOOPBACK:
-        raise EmulatorError(f"nothing answers at AWS_ENDPOINT_URL={url}, and an emulator is started on 127.0.0.1 alone")
-    port = address.port or 80
-    data = FOLDER / "data"
-    data.mkdir(parents=True, exist_ok=True)
-    processes = [_detached(command(), process_environment(port, data))]
-    if sys.platform == "linux":
-        processes.append(_detached([sys.executable, "-m", "tools.bridge", str(port)], dict(os.environ)))
-    PIDS.write_text(" ".join(str(process.pid) for process in processes))
-    deadline = time.monotonic() + START_SECONDS
-    while not answers(url):
-        if processes[0].poll() is not None or time.monotonic() > deadline:
-            log = (FOLDER / "emulator.log").read_text(errors="replace")
-            down()
-            raise EmulatorError(f"the emulator does not answer at {url}; its log:\n{log}")
-        time.sleep(0.05)
+    @property
+    def log(self) -> Path:
+        """What the emulator and the functions print."""
+        return self.folder / "up" / "emulator.log"
 
+    @property
+    def _groups(self) -> Path:
+        return self.folder / "up" / "process-groups"
 
-def write_names(stack: Stack) -> None:
-    """Write down what `sam local invoke` cannot know: there a `Ref` is a logical id, and 127.0.0.1 the container."""
-    url = stack.url
-    for name in _LOOPBACK:
-        url = url.replace(f"//{name}", "//host.docker.internal")
-    variables = {variable: stack.names[logical_id] for variable, logical_id in _TABLES.items()}
-    SAM_LOCAL.write_text(
-        json.dumps({"Parameters": {**variables, "STACK_NAME": stack.name, "AWS_ENDPOINT_URL": url}}, indent=2) + "\n"
-    )
-    architecture = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    SAM_PARAMETERS.write_text(f"Stage: local\nSettleSeconds: 2\nArchitecture: {architecture}\n")
-    SAM_BUILD.unlink(missing_ok=True)
-    SAM_BUILD.symlink_to(build("host").parent)
+    def up(self) -> Stack:
+        """Start the emulator unless one answers, deploy the stack, and write down its names.
+
+        Raises:
+            EmulatorError: the address is not of this machine, or the emulator or the deployment failed.
+        """
+        if not answers(self.url):
+            self._start()
+        stack = deploy_to(self.url)
+        self._write_down(stack)
+        return stack
+
+    def down(self) -> bool:
+        """End the emulator that `up` started, and with it the stack and its data; tell whether there was one."""
+        there = self._groups.exists()
+        for group in self._groups.read_text().split() if there else ():
+            _end(int(group))
+        shutil.rmtree(self.folder / "up", ignore_errors=True)
+        for file in (self.names, self.parameters, self.built):
+            file.unlink(missing_ok=True)
+        return there
+
+    def _start(self) -> None:
+        address = urlsplit(self.url)
+        if address.hostname not in _LOOPBACK:
+            raise EmulatorError(f"nothing answers at {self.url}, and make up starts an emulator on 127.0.0.1 alone")
+        port = address.port or 80
+        data = self.log.parent / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        processes = [self._detached(command(), process_environment(port, data))]
+        if sys.platform == "linux":
+            processes.append(self._detached([sys.executable, "-m", "tools.bridge", str(port)], dict(os.environ)))
+        self._groups.write_text(" ".join(str(process.pid) for process in processes))
+        deadline = time.monotonic() + START_SECONDS
+        while not answers(self.url):
+            if processes[0].poll() is not None or time.monotonic() > deadline:
+                log = self.log.read_text(errors="replace")
+                self.down()
+                raise EmulatorError(f"the emulator does not answer at {self.url}; its log:\n{log}")
+            time.sleep(0.05)
+
+    def _detached(self, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(  # noqa: S603
+                list(arguments),
+                cwd=ROOT,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _write_down(self, stack: Stack) -> None:
+        """Write what `sam local invoke` cannot know: there a `Ref` is a logical id, and 127.0.0.1 the container."""
+        url = self.url
+        for name in _LOOPBACK:
+            url = url.replace(f"//{name}", "//host.docker.internal")
+        variables = {variable: stack.names[logical_id] for variable, logical_id in _VARIABLES.items()}
+        variables |= {"STACK_NAME": stack.name, "AWS_ENDPOINT_URL": url}
+        self.names.write_text(json.dumps({"Parameters": variables}, indent=2) + "\n")
+        architecture = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+        self.parameters.write_text(f"Stage: local\nSettleSeconds: 2\nArchitecture: {architecture}\n")
+        self.built.unlink(missing_ok=True)
+        self.built.symlink_to(build("host").parent)
 
 
 def summary(stack: Stack) -> str:
@@ -126,26 +159,13 @@ To try it:
 
   .venv/bin/waybill record events/demo/warehouse.jsonl
   .venv/bin/waybill ship events/ship_lineage_to_marquez.json
-  sam local invoke ShipperFunction --event events/ship_lineage_to_marquez.json    # in a container
+  .tools/sam/bin/sam local invoke ShipperFunction --event events/ship_lineage_to_marquez.json    # in a container
 
 After a change run make up again; make down ends it."""
 
 
-def _detached(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    with (FOLDER / "emulator.log").open("ab") as log:
-        return subprocess.Popen(  # noqa: S603
-            list(arguments),
-            cwd=ROOT,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-
 def _end(group: int) -> None:
-    """End a process group that `start` made, unless it is gone or its number is somebody else's by now."""
+    """End a process group that `up` started, unless it is gone or its number is somebody else's by now."""
     if not _is_ours(group):
         return
     os.killpg(group, signal.SIGTERM)
@@ -162,9 +182,15 @@ def _is_ours(group: int) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `up` or `down`; a failure is told in words."""
+    """Run `up` or `down` at `AWS_ENDPOINT_URL`; a failure is told in words."""
+    standing = Standing(os.environ.get("AWS_ENDPOINT_URL", DEFAULT_URL).rstrip("/"))
+    if arguments[0] == "down":
+        ended = standing.down()
+        print("the emulator is gone, and with it the stack" if ended else "make up has started no emulator here")
+        return 0
+    print(f"putting the stack {STACK_NAME} on the emulator at {standing.url} ...", flush=True)
     try:
-        {"up": up, "down": down}[arguments[0]]()
+        print(summary(standing.up()))
     except EmulatorError as error:
         print(error, file=sys.stderr)
         return 1
