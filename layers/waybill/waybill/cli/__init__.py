@@ -21,6 +21,7 @@ COMMANDS = {
     "record": "Hand in task run reports.",
     "ship": "Run a flow document now.",
     "offsets": "Show and reset how far each task has shipped.",
+    "shards": "Show and change how many shards the log has.",
     "dead-letters": "Look at events that a backend refused, send them again or drop them.",
     "doctor": "Check that an OpenLineage backend would take what is shipped.",
     "files": "List and check the files that a file exporter wrote.",

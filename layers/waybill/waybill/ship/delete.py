@@ -9,30 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from waybill.errors import InvalidFlow, InvalidOffset
+from waybill.errors import InvalidFlow
 from waybill.ship.position import Position
 from waybill.ship.reader import bucket_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from waybill.export.ports import Deadline
     from waybill.ship.reader import Reader
     from waybill.ship.resolve import Resolver
-    from waybill.store.keyvalue import KeyValueStore, Lease
+    from waybill.store.keyvalue import Lease
     from waybill.store.log_reader import LogReader
+    from waybill.store.states import States
 
 LEAST_SECONDS = 3.0
 
 
-def require_nobody_behind(store: KeyValueStore, lease: Lease, ours: Iterable[Position], path: str) -> None:
+def require_nobody_behind(states: States, lease: Lease, ours: Iterable[Position], path: str) -> None:
     """Refuse to delete while the position of another key is behind ours.
 
     Raises:
         InvalidFlow: naming each such key.
+        InvalidOffset: what stands under another key is no position.
     """
     here = min(position.lowest for position in ours)
-    behind = sorted({name for name, position in _others(store, lease) if position.lowest < here})
+    behind = sorted({name for name, position in _others(states, lease) if position.lowest < here})
     if behind:
         names = ", ".join(behind)
         raise InvalidFlow(
@@ -40,19 +42,18 @@ def require_nobody_behind(store: KeyValueStore, lease: Lease, ours: Iterable[Pos
         )
 
 
-def lowest_of_others(store: KeyValueStore, lease: Lease) -> str | None:
+def lowest_of_others(states: States, lease: Lease) -> str | None:
     """Return the sort key up to which every other key is done, or None where there is no other."""
-    return min((position.lowest for _, position in _others(store, lease)), default=None)
+    return min((position.lowest for _, position in _others(states, lease)), default=None)
 
 
-def _others(store: KeyValueStore, lease: Lease) -> Iterable[tuple[str, Position]]:
-    for stored in store.positions():
-        if (stored.namespace, stored.state_key) != (lease.namespace, lease.key) and stored.body is not None:
-            try:
-                position = Position.from_json(stored.body, stored.key)
-            except InvalidOffset:
-                continue
-            yield f"{stored.namespace}/{stored.state_key}", position
+def _others(states: States, lease: Lease) -> Iterator[tuple[str, Position]]:
+    for state in states.all():
+        if (state.namespace, state.key) == (lease.namespace, lease.key):
+            continue
+        for exporter_id, body in state.positions.items():
+            name = f"{state.namespace}/{state.key}"
+            yield name, Position.from_json(body, f"{name} of {exporter_id}")
 
 
 @dataclass(frozen=True, slots=True)

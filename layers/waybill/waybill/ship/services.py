@@ -14,6 +14,7 @@ from waybill.store.log_reader import LogReader
 from waybill.store.objects import Objects
 from waybill.store.offsets import ParameterOffsets
 from waybill.store.shards import Shards
+from waybill.store.states import States
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ class Services:
     """
 
     key_values: KeyValueStore
+    states: States
     log: LogReader
     shards: Shards
     assets: Assets
@@ -55,6 +57,7 @@ def services_of(settings: Settings) -> Services:
     dynamodb = client("dynamodb")
     return Services(
         key_values=KeyValueStore(dynamodb, settings.key_value_table, timedelta(days=settings.retention_days)),
+        states=States(dynamodb, settings.key_value_table),
         log=LogReader(dynamodb, settings.lineage_table, Objects(client("s3"), settings.lineage_bucket)),
         shards=Shards(dynamodb, settings.lineage_table, settings.log_shards),
         assets=AssetStore(dynamodb, settings.catalog_table),

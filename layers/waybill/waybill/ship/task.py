@@ -170,8 +170,9 @@ class _TaskRun:
         store, lease = self._services.key_values, self._held.lease
         limit = None
         if not self._task.force:
-            require_nobody_behind(store, lease, self._positions.values(), f"tasks.{self._task.id}.delete")
-            limit = lowest_of_others(store, lease)
+            states = self._services.states
+            require_nobody_behind(states, lease, self._positions.values(), f"tasks.{self._task.id}.delete")
+            limit = lowest_of_others(states, lease)
         deletion = Deletion(
             self._services.log,
             reader,

@@ -18,7 +18,7 @@ from waybill.clock import iso, utc_now
 from waybill.errors import InvalidFlow, LeaseLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 LEASE = timedelta(seconds=60)
 """How long a lease holds without a renewal."""
@@ -50,25 +50,6 @@ class Busy:
 
     owner: str
     until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPosition:
-    """The position of an exporter as stored.
-
-    Attributes:
-        key: the key of its item: `<state key>#position#<generation>#<exporter id>`.
-        body: JSON, or None when the exporter has none yet.
-    """
-
-    namespace: str
-    key: str
-    body: str | None
-
-    @property
-    def state_key(self) -> str:
-        """The key of the state that the position hangs on."""
-        return self.key.split(POSITION_MARK)[0]
 
 
 class KeyValueStore:
@@ -192,20 +173,6 @@ class KeyValueStore:
             Item=_key(lease.namespace, f"{lease.key}#parked#{exporter_id}#{event_key}")
             | {"reason": {"S": reason}, "parked": {"S": iso(self._clock())}, "expires": self._expires()},
         )
-
-    def positions(self) -> Iterator[StoredPosition]:
-        """Return the positions of every key whose state still stands and hangs on them."""
-        items: list[dict[str, Any]] = []
-        pages = self._client.get_paginator("scan").paginate(TableName=self._table, ConsistentRead=True)
-        for page in pages:
-            items += page["Items"]
-        living = {
-            f"{item['key']['S']}{POSITION_MARK}{item['generation']['S']}#" for item in items if "generation" in item
-        }
-        for item in items:
-            key = item["key"]["S"]
-            if POSITION_MARK in key and key.rpartition("#")[0] + "#" in living:
-                yield StoredPosition(item["namespace"]["S"], key, _text(item, "body"))
 
     def _who_holds(self, namespace: str, key: str, flow_id: str, task_id: str, owner: str) -> Lease | Busy:
         item = self._client.get_item(TableName=self._table, Key=_key(namespace, key), ConsistentRead=True).get(

@@ -59,3 +59,7 @@ class ParameterOffsets:
         """Write a task's offset."""
         value = orjson.dumps({"generation": offset.generation, "endFetchedDate": offset.end_fetched_date}).decode()
         self._client.put_parameter(Name=self.name(namespace, key), Value=value, Type="String", Overwrite=True)
+
+    def delete(self, namespace: str, key: str) -> None:
+        """Delete a task's offset, where there is one."""
+        self._client.delete_parameters(Names=[self.name(namespace, key)])

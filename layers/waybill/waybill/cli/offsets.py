@@ -1,0 +1,83 @@
+"""`waybill offsets`: shows how far each task has shipped, and sets it back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
+from waybill.clock import iso, utc_now
+from waybill.errors import InvalidDocument
+from waybill.ship.offsets import Offsets
+
+if TYPE_CHECKING:
+    from waybill.ship.offsets import TaskOffset
+
+app = typer.Typer(no_args_is_help=True)
+
+Namespace = Annotated[str, typer.Argument(help="The flow's namespace, such as company.platform.")]
+Key = Annotated[str, typer.Argument(help="The key, such as AssetShipper-state_ship_lineage_to_marquez_ship_lineage.")]
+Time = Annotated[str, typer.Argument(help="ISO 8601 with a zone, such as 2026-12-01T09:00:00Z.")]
+
+Count = Annotated[bool, typer.Option(help="Count the events that wait; this reads their keys.")]
+
+
+@app.command()
+def show(*, count: Count = True, stack: StackName = DEFAULT_STACK) -> None:
+    """Show each task's offset: how far each exporter is, how old that is, what waits, who holds the lease."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("namespace", "key", "exporter", "shipped up to", "age", "waiting", "lease")
+    for offset in _offsets(stack).all(count=count):
+        for row in _rows(offset):
+            table.add_row(offset.namespace, offset.key, *row, _lease(offset))
+    Console().print(table if table.row_count else "No task has shipped yet.")
+
+
+@app.command()
+def reset(namespace: Namespace, key: Key, stack: StackName = DEFAULT_STACK) -> None:
+    """Forget a task's offset: its next run starts again from lookbackPeriod."""
+    _offsets(stack).reset(namespace, key)
+    typer.echo(f"{namespace}/{key}: the next run starts from lookbackPeriod")
+
+
+@app.command(name="set")
+def set_(namespace: Namespace, key: Key, time: Time, stack: StackName = DEFAULT_STACK) -> None:
+    """Set a task's offset to a time: its next run ships what was recorded since then."""
+    _offsets(stack).set(namespace, key, _instant(time))
+    typer.echo(f"{namespace}/{key}: the next run ships what was recorded since {iso(_instant(time))}")
+
+
+def _instant(time: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        raise InvalidDocument([f"time: {time} is not ISO 8601, such as 2026-12-01T09:00:00Z"]) from None
+    if moment.tzinfo is None:
+        raise InvalidDocument([f"time: {time} has no time zone; add Z or an offset"])
+    return moment
+
+
+def _offsets(stack: str) -> Offsets:
+    return Offsets.of(Stack(stack).settings)
+
+
+def _rows(offset: TaskOffset) -> list[tuple[str, str, str, str]]:
+    if not offset.exporters:
+        return [("-", "nothing yet", "-", "-")]
+    return [
+        (
+            exporter.id,
+            iso(exporter.through),
+            str(utc_now().replace(microsecond=0) - exporter.through.replace(microsecond=0)),
+            "-" if exporter.waiting is None else str(exporter.waiting),
+        )
+        for exporter in offset.exporters
+    ]
+
+
+def _lease(offset: TaskOffset) -> str:
+    return f"{offset.owner} until {iso(offset.until)}" if offset.owner and offset.until else "free"

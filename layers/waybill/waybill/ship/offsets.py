@@ -1,0 +1,138 @@
+"""What people see and set of the positions: how far each task is, what waits, who holds the lease."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from waybill.clock import from_millis, utc_now
+from waybill.errors import InvalidDocument
+from waybill.ids import uuid7_floor, uuid7_millis
+from waybill.ship.position import Position
+from waybill.ship.reader import Reader, hour_of_key
+from waybill.ship.services import services_of
+from waybill.store.offsets import Offset
+from waybill.store.shards import next_hour
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from waybill.settings import Settings
+    from waybill.ship.services import Services
+    from waybill.store.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterOffset:
+    """How far one exporter is.
+
+    Attributes:
+        through: the recording time up to which every shard is done.
+        waiting: how many events stand in the log above its position, filters not considered; None where not counted.
+    """
+
+    id: str
+    through: datetime
+    waiting: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOffset:
+    """How far one task is, and who ships it at the moment."""
+
+    namespace: str
+    key: str
+    end_fetched_date: str | None
+    owner: str | None
+    until: datetime | None
+    exporters: tuple[ExporterOffset, ...]
+
+
+class Offsets:
+    """The offsets of every task of a stack."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    @classmethod
+    def of(cls, settings: Settings) -> Offsets:
+        """Return the offsets of a stack."""
+        return cls(services_of(settings))
+
+    def all(self, *, count: bool) -> list[TaskOffset]:
+        """Return every task's offset; with `count` the log above the positions is read.
+
+        Raises:
+            InvalidOffset: what is stored is no position.
+        """
+        return [self._offset(state, count=count) for state in self._services.states.all()]
+
+    def reset(self, namespace: str, key: str) -> None:
+        """Delete a task's offset: its next run starts again from lookbackPeriod.
+
+        Raises:
+            InvalidDocument: no task has shipped under the key.
+        """
+        self._state(namespace, key)
+        self._services.states.delete(namespace, key)
+        if self._services.offsets is not None:
+            self._services.offsets.delete(namespace, key)
+
+    def set(self, namespace: str, key: str, moment: datetime) -> None:
+        """Make a task ship again what was recorded since an instant, to every exporter it has.
+
+        Raises:
+            InvalidDocument: no task has shipped under the key.
+        """
+        state = self._state(namespace, key)
+        generation = uuid.uuid4().hex
+        start = self._reader().start(uuid7_floor(moment)).to_json()
+        self._services.states.begin(namespace, key, generation, dict.fromkeys(state.positions, start))
+        if self._services.offsets is not None:
+            self._services.offsets.put(namespace, key, Offset(generation, None))
+
+    def _state(self, namespace: str, key: str) -> State:
+        states = self._services.states.all()
+        for state in states:
+            if (state.namespace, state.key) == (namespace, key):
+                return state
+        known = ", ".join(f"{state.namespace} {state.key}" for state in states) or "none"
+        raise InvalidDocument([f"{namespace} {key}: no task has shipped under this key; known are {known}"])
+
+    def _reader(self) -> Reader:
+        horizon = uuid7_floor(utc_now())
+        return Reader(self._services.log, self._services.shards.generations(), horizon)
+
+    def _offset(self, state: State, *, count: bool) -> TaskOffset:
+        exporters = []
+        for exporter_id, body in state.positions.items():
+            position = Position.from_json(body, f"{state.namespace} {state.key} of {exporter_id}")
+            waiting = self._waiting(position) if count else None
+            exporters.append(ExporterOffset(exporter_id, from_millis(uuid7_millis(position.lowest)), waiting))
+        held = state.until is not None and state.until > utc_now()
+        return TaskOffset(
+            state.namespace,
+            state.key,
+            state.end_fetched_date,
+            state.owner if held else None,
+            state.until if held else None,
+            tuple(exporters),
+        )
+
+    def _waiting(self, position: Position) -> int:
+        """Count the events above a position, in every generation of shards from its own on."""
+        reader = self._reader()
+        waiting = 0
+        following: Position | None = position
+        while following is not None:
+            end = reader.end_of(following) or reader.horizon
+            for number, shard in following.shards.items():
+                hour = hour_of_key(shard.key)
+                while hour <= hour_of_key(min(end, reader.horizon)):
+                    keys = self._services.log.keys(f"{hour}#{number}", shard.key, min(end, reader.horizon))
+                    waiting += sum(key not in shard.answered for key in keys)
+                    hour = next_hour(hour)
+                shard.key = min(end, reader.horizon)
+            following = reader.next_generation(following)
+        return waiting
