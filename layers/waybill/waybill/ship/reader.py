@@ -57,7 +57,10 @@ class Reader:
         self.horizon = horizon
 
     def start(self, since: str) -> Position:
-        """Return the position of an exporter that starts at a sort key."""
+        """Return the position of an exporter that starts at a sort key, or where the log itself begins."""
+        begun = self._generations[0].begun
+        if begun:
+            since = max(since, uuid7_floor(hour_start(begun)))
         hour = hour_of_key(since)
         generation = max(
             (found for found in self._generations if found.start <= hour),

@@ -23,16 +23,23 @@ if TYPE_CHECKING:
 _PARTITION = "shards"
 _FIRST = "0000"
 _BORDERS_AHEAD = 2
+_WRONG_CLOCKS = timedelta(hours=1)
+"""No writer's clock is further behind than this."""
 
 MOST_SHARDS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A number of shards, from an hour (`2026-12-01T09`) on."""
+    """A number of shards, from an hour (`2026-12-01T09`) on.
+
+    Attributes:
+        begun: of the first generation, an hour before which nobody can have written; "" where it is not known.
+    """
 
     start: str
     shards: int
+    begun: str = ""
 
 
 def hour_of(moment: datetime) -> str:
@@ -74,9 +81,9 @@ class Shards:
             ExpressionAttributeValues={":partition": {"S": _PARTITION}},
             ConsistentRead=True,
         )
-        found = [Generation(item["id"]["S"], int(item["shards"]["N"])) for page in pages for item in page["Items"]]
+        found = [_generation(item) for page in pages for item in page["Items"]]
         if not found:
-            self._put(Generation(_FIRST, self._first))
+            self._put(Generation(_FIRST, self._first, hour_of(self._clock() - _WRONG_CLOCKS)))
             return self.generations()
         return found
 
@@ -109,6 +116,7 @@ class Shards:
                     "bucket": {"S": _PARTITION},
                     "id": {"S": generation.start},
                     "shards": {"N": str(generation.shards)},
+                    "begun": {"S": generation.begun},
                 },
                 ConditionExpression="attribute_not_exists(id)",
             )
@@ -117,6 +125,10 @@ class Shards:
                 raise
             return False
         return True
+
+
+def _generation(item: dict[str, Any]) -> Generation:
+    return Generation(item["id"]["S"], int(item["shards"]["N"]), item.get("begun", {}).get("S", ""))
 
 
 def generation_at(generations: list[Generation], hour: str) -> Generation:
