@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from waybill.catalog.caller import Caller
     from waybill.catalog.filters import Condition
     from waybill.catalog.paging import Paging
     from waybill.store.catalog import AssetStore, StoredAsset
-    from waybill.store.namespaces import NamespaceRules
     from waybill.store.sorted_ids import Ids
 
 FIELDS = {
@@ -47,11 +47,8 @@ _MOST_LOOKED_AT = 5_000
 class AssetSearch:
     """Finds the assets that a caller may see."""
 
-    def __init__(
-        self, assets: AssetStore, rules: NamespaceRules, caller: str, clock: Callable[[], datetime] = utc_now
-    ) -> None:
+    def __init__(self, assets: AssetStore, caller: Caller, clock: Callable[[], datetime] = utc_now) -> None:
         self._assets = assets
-        self._rules = rules
         self._caller = caller
         self._clock = clock
 
@@ -111,7 +108,7 @@ class AssetSearch:
         ids = walk(self._ids(conditions), after)
         while part := list(islice(ids, chunk)):
             stored = self._assets.load_many(part)
-            self._rules.load(one.asset.namespace for one in stored.values() if one.asset)
+            self._caller.prepare(one.asset.namespace for one in stored.values() if one.asset)
             for asset_id in part:
                 one = stored.get(asset_id)
                 yield asset_id, one if one is not None and self._passes(one, conditions) else None
@@ -119,7 +116,7 @@ class AssetSearch:
 
     def _passes(self, stored: StoredAsset, conditions: Sequence[Condition]) -> bool:
         asset = stored.asset
-        if asset is None or asset.deleted or not self._rules.readable(asset.namespace, self._caller):
+        if asset is None or asset.deleted or not self._caller.reads(asset.namespace):
             return False
         return all(condition.holds(self._value(stored, condition)) for condition in conditions)
 
@@ -162,8 +159,8 @@ class AssetSearch:
         names = self._assets.index.namespaces() if named is None else list(dict.fromkeys(named))
         namespaces = [None if name == GLOBAL else name for name in names if named is None or name != GLOBAL]
         fitting = [name for name in namespaces if all(condition.holds(name) for condition in wanted)]
-        self._rules.load(fitting)
-        readable = [name for name in fitting if self._rules.readable(name, self._caller)]
+        self._caller.prepare(fitting)
+        readable = [name for name in fitting if self._caller.reads(name)]
         return AnyOf([self._assets.index.in_namespace(name) for name in readable])
 
 

@@ -51,6 +51,16 @@ class Usage:
         """The sort key of the row, below the asset."""
         return f"use#{self.direction}#{self.job}#{self.shape}#{self.event_id}"
 
+    @property
+    def log_bucket(self) -> str:
+        """The bucket of the event in the log."""
+        return str(self.details["log"]).split("/")[0]
+
+    @property
+    def log_key(self) -> str:
+        """The sort key of the event in the log: greater ones are newer."""
+        return str(self.details["log"]).split("/")[1]
+
     def as_json(self) -> dict[str, Any]:
         """Return the usage as users see it."""
         shown = {name: value for name, value in self.details.items() if name != "log"}

@@ -115,7 +115,7 @@ class AssetStore:
             before = stored.asset if stored else None
             if before is not None and writer.run and stored and stored.writer == writer.run:
                 return Written(before, created=before.created == before.updated)
-            self._refuse_locked(asset_id, stored, writer)
+            self.check_unlocked(stored, writer)
             after = change(before)
             if after is None:
                 return None
@@ -135,7 +135,7 @@ class AssetStore:
         Raises:
             AssetLocked: somebody else holds the lock.
         """
-        self._refuse_locked(stored.id, stored, writer)
+        self.check_unlocked(stored, writer)
         now = self._clock()
         update = (
             "SET version = :next, purged = :true, expires = :expires "
@@ -152,9 +152,14 @@ class AssetStore:
         self.index.remove(stored.id, terms_of(stored.asset), stored.version + 1)
         return True
 
-    def _refuse_locked(self, asset_id: str, stored: StoredAsset | None, writer: Writer) -> None:
+    def check_unlocked(self, stored: StoredAsset | None, writer: Writer) -> None:
+        """Check that a writer is not kept out; the write itself checks again.
+
+        Raises:
+            AssetLocked: somebody else holds the lock.
+        """
         if stored and stored.lock and stored.lock.keeps_out(writer.owner, self._clock()):
-            raise AssetLocked(stored.lock.reason(asset_id))
+            raise AssetLocked(stored.lock.reason(stored.id))
 
     def _put(self, stored: StoredAsset | None, after: Asset, writer: Writer) -> dict[str, Any] | None:
         """Write an asset with its rows of the index; return what stood in the way, None when nothing did."""
