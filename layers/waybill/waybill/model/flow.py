@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from waybill.errors import InvalidFlow
 from waybill.export.files.config import BucketName, FileAssetExporter, Key
@@ -96,7 +96,6 @@ class Flow(Document):
 
     Attributes:
         continuation: how many runs before this one ran out of time (0: none did).
-        warnings: what was accepted but has no effect, one line each.
     """
 
     id: KeyPart
@@ -106,12 +105,20 @@ class Flow(Document):
     labels: Any = None
     triggers: tuple[Schedule, ...] = ()
     continuation: Annotated[StrictInt, Field(ge=0)] = 0
-    warnings: Annotated[tuple[str, ...], BeforeValidator(lambda _: ())] = Field(default=(), exclude=True)
 
     @property
     def shippers(self) -> tuple[AssetShipper, ...]:
         """The tasks that do something, in order."""
         return tuple(task for task in self.tasks if isinstance(task, AssetShipper))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was accepted but has no effect, one line each."""
+        return tuple(
+            f"tasks.{task.id}: {', '.join(task.credentials)} ignored; the function's own role writes"
+            for task in self.tasks
+            if isinstance(task, Upload) and task.credentials
+        )
 
 
 def parse_flow(document: Any) -> Flow:
@@ -181,7 +188,7 @@ def _known() -> dict[str, Sequence[str]]:
     inner = {f"tasks[].assetExporters[].{path}": names(*models) for path, models in NESTED_MODELS.items()}
     return {
         **inner,
-        "": [name for name in names(Flow) if name != "warnings"],
+        "": names(Flow),
         "tasks[]": names(AssetShipper),
         "tasks[].assetExporters[]": names(*exporters),
     }
@@ -226,7 +233,7 @@ def _destinations(flow: Flow) -> tuple[dict[tuple[str, str], Upload], list[str]]
 
 
 def _with_destinations(flow: Flow, uploads: dict[tuple[str, str], Upload]) -> Flow:
-    """Move each upload's bucket and key into its file exporter, and say which credentials are ignored."""
+    """Move each upload's bucket and key into its file exporter."""
 
     def settled(task: AnyTask) -> AnyTask:
         if not isinstance(task, AssetShipper):
@@ -239,9 +246,4 @@ def _with_destinations(flow: Flow, uploads: dict[tuple[str, str], Upload]) -> Fl
         )
         return task.model_copy(update={"asset_exporters": exporters})
 
-    warnings = tuple(
-        f"tasks.{upload.id}: {', '.join(upload.credentials)} ignored; the function's own role writes"
-        for upload in uploads.values()
-        if upload.credentials
-    )
-    return flow.model_copy(update={"tasks": tuple(settled(task) for task in flow.tasks), "warnings": warnings})
+    return flow.model_copy(update={"tasks": tuple(settled(task) for task in flow.tasks)})
