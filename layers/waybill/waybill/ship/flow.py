@@ -10,9 +10,12 @@ from waybill.errors import ExportFailed, InvalidFlow, LeaseLost
 from waybill.export.files.config import FileAssetExporter
 from waybill.export.ports import Deadline
 from waybill.model.flow import Flow, parse_flow
-from waybill.ship.task import TaskAnswer, ship
+from waybill.ship.task import ship
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from waybill.ship.answer import TaskAnswer
     from waybill.ship.services import Services
 
 LEAST_RESERVE = 5.0
@@ -66,7 +69,13 @@ def require_files_only(flow: Flow) -> None:
         raise InvalidFlow(faults)
 
 
-async def run_flow(services: Services, flow: Flow, seconds: float, owner: str) -> tuple[dict[str, Any], bool]:
+async def run_flow(
+    services: Services,
+    flow: Flow,
+    seconds: float,
+    owner: str,
+    measure: Callable[[Flow, str, TaskAnswer], None] | None = None,
+) -> tuple[dict[str, Any], bool]:
     """Run every task of a flow.
 
     Args:
@@ -74,6 +83,7 @@ async def run_flow(services: Services, flow: Flow, seconds: float, owner: str) -
         flow: the flow.
         seconds: what is left of the invocation.
         owner: names this invocation to others that want a lease.
+        measure: told of what each task did.
 
     Returns:
         The answer, and whether the run is to be continued: time ran out, and it moved a position.
@@ -95,6 +105,8 @@ async def run_flow(services: Services, flow: Flow, seconds: float, owner: str) -
         except LeaseLost as error:
             failures.append(f"{task.id}: {error}")
         else:
+            if measure is not None:
+                measure(flow, task.id, answers[task.id])
             failures += [f"{task.id}.{exporter}: {reason}" for exporter, reason in answers[task.id].failures.items()]
     if failures:
         raise ExportFailed("\n".join(failures + refused))

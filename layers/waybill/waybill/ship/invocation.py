@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from waybill.errors import InvalidFlow
 from waybill.settings import settings
 from waybill.ship.flow import load_flow, require_files_only, run_flow
+from waybill.ship.metrics import publish
 from waybill.ship.services import services_of
 from waybill.store.aws import client
 from waybill.store.objects import read_pointer
@@ -32,7 +33,7 @@ def ship_lineage(event: Any, context: LambdaContext, logger: Logger, *, files_on
     for warning in flow.warnings:
         logger.warning(warning)
     seconds = context.get_remaining_time_in_millis() / 1000
-    answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id))
+    answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id, publish))
     if again and flow.continuation < settings().continue_runs:
         _continue(event, flow, context)
         logger.info("time ran out; going on in another invocation", continuation=flow.continuation + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,6 +11,7 @@ from waybill.clock import from_millis, iso
 from waybill.errors import InvalidFlow, InvalidOffset, LeaseLost, WaybillError
 from waybill.export.ports import BatchExporter, Deadline, Run, StreamExporter
 from waybill.ids import uuid7_floor, uuid7_millis
+from waybill.ship.answer import Figures, TaskAnswer
 from waybill.ship.batch import Batch
 from waybill.ship.delete import Deletion, lowest_of_others, require_nobody_behind
 from waybill.ship.filters import Filters
@@ -33,36 +33,6 @@ if TYPE_CHECKING:
 
 Way = Stream | Batch
 """One exporter's way through the log."""
-
-
-@dataclass(slots=True)
-class TaskAnswer:
-    """What a task did.
-
-    Attributes:
-        moved: whether any exporter's position moved.
-        failures: why exporters stopped, by exporter id, with what was delivered before.
-    """
-
-    size: int = 0
-    end_fetched_date: str | None = None
-    complete: bool = False
-    outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    busy: Busy | None = None
-    moved: bool = False
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the task's part of the answer (DESIGN 4)."""
-        answer: dict[str, Any] = {
-            "size": self.size,
-            "endFetchedDate": self.end_fetched_date,
-            "complete": self.complete,
-            "outputs": self.outputs,
-        }
-        if self.busy is not None:
-            answer["busy"] = {"owner": self.busy.owner, "until": iso(self.busy.until)}
-        return answer
 
 
 def state_key(flow: Flow, task: AssetShipper) -> str:
@@ -218,7 +188,7 @@ class _TaskRun:
         )
         try:
             await exporter.open()
-            return await self._shipped(config, stream)
+            return await self._shipped(config, stream, exporter)
         finally:
             await exporter.close()
 
@@ -232,9 +202,9 @@ class _TaskRun:
             self._run.deadline,
             self._ledger(config, self._held.renew),
         )
-        return await self._shipped(config, batch)
+        return await self._shipped(config, batch, exporter)
 
-    async def _shipped(self, config: AnyExporter, way: Way) -> Way:
+    async def _shipped(self, config: AnyExporter, way: Way, exporter: StreamExporter | BatchExporter) -> Way:
         """Run a way to its end; note how far it came also when it was stopped."""
         before = way.position.to_json()
         complete = False
@@ -246,7 +216,12 @@ class _TaskRun:
             self._ends[config.id] = end if position.last else ""
             self._answer.complete &= complete
             self._answer.moved |= position.to_json() != before
+            counts = exporter.outputs() | way.counts.as_json()
+            self._answer.figures[config.id] = Figures(0.0 if complete else self._age(position.lowest), counts)
         return way
+
+    def _age(self, key: str) -> float:
+        return (self._services.clock() - from_millis(uuid7_millis(key))).total_seconds()
 
     def _resolver(self) -> Resolver:
         return Resolver(self._services.assets, Filters.of(self._task))
