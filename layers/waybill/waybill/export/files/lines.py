@@ -6,40 +6,46 @@ An asset is rendered once and kept, for most events of a run name assets that ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import orjson
 
-from waybill.export.files.ion import ion_asset, ion_fields
+from waybill.clock import iso
 from waybill.export.ports import Delivery
 
 if TYPE_CHECKING:
     from waybill.export.files.config import FileAssetExporter
     from waybill.model.asset import Asset
 
-KEPT_ASSETS = 10_000
+KEPT_CHARACTERS = 32 * 1024 * 1024
+"""What is kept of rendered assets; then it starts anew."""
 
 Render = Callable[[Delivery], bytes]
-Piece = TypeVar("Piece")
+
+_TIMES = ("startDate", "endDate", "executionStartDate", "created", "timestamp")
 
 
-class Kept(Generic[Piece]):
+class KeptAssets:
     """Remembers what was made of an asset for as long as it comes as the same object."""
 
-    def __init__(self, make: Callable[[Asset], Piece]) -> None:
+    def __init__(self, make: Callable[[Asset], str]) -> None:
         self._make = make
-        self._pieces: dict[str, tuple[Asset, Piece]] = {}
+        self._kept: dict[str, tuple[Asset, orjson.Fragment]] = {}
+        self._characters = 0
 
-    def __call__(self, asset: Asset) -> Piece:
+    def __call__(self, asset: Asset) -> orjson.Fragment:
         """Return what is made of the asset."""
-        kept = self._pieces.get(asset.id)
+        kept = self._kept.get(asset.id)
         if kept is not None and kept[0] is asset:
             return kept[1]
-        if len(self._pieces) >= KEPT_ASSETS:
-            self._pieces.clear()
-        piece = self._make(asset)
-        self._pieces[asset.id] = (asset, piece)
-        return piece
+        text = self._make(asset)
+        self._characters += len(text)
+        if self._characters > KEPT_CHARACTERS:
+            self._kept.clear()
+            self._characters = len(text)
+        fragment = orjson.Fragment(text)
+        self._kept[asset.id] = (asset, fragment)
+        return fragment
 
 
 def renderer(config: FileAssetExporter) -> Render:
@@ -52,27 +58,43 @@ def json_lines() -> Render:
 
     `timestamp` is what the reference product's record calls the recording time; `created` is its name everywhere else.
     """
-    fragment = Kept(lambda asset: orjson.Fragment(asset.to_json()))
+    asset_json = KeptAssets(lambda asset: asset.to_json())
 
     def render(delivery: Delivery) -> bytes:
-        document = delivery.event.words()
-        document["timestamp"] = delivery.event.created
-        document["inputs"] = [fragment(asset) for asset in delivery.inputs]
-        document["outputs"] = [fragment(asset) for asset in delivery.outputs]
+        event = delivery.event
+        document = event.words()
+        document["timestamp"] = event.created
+        document["inputs"] = [asset_json(asset) for asset in delivery.inputs]
+        document["outputs"] = [asset_json(asset) for asset in delivery.outputs]
         return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
 
     return render
 
 
 def ion_lines() -> Render:
-    """Return what renders a delivery as one line of Ion's text: the same document, its times as timestamps."""
-    text = Kept(ion_asset)
+    """Return what renders a delivery as one line of Amazon Ion's text: the same document, its times as timestamps.
+
+    JSON is a subset of Ion's text (https://amazon-ion.github.io/ion-docs/docs/spec.html), and an ISO 8601 time without
+    quotes is a timestamp. So no Ion library is needed to write; `amazon.ion` would bring numpy into the layer.
+    """
+    asset_ion = KeptAssets(_asset_ion)
 
     def render(delivery: Delivery) -> bytes:
-        words = delivery.event.words()
-        words["timestamp"] = delivery.event.created
-        inputs = ",".join([text(asset) for asset in delivery.inputs])
-        outputs = ",".join([text(asset) for asset in delivery.outputs])
-        return f"{{{ion_fields(words)},inputs:[{inputs}],outputs:[{outputs}]}}\n".encode()
+        event = delivery.event
+        document = event.words()
+        document["timestamp"] = event.created
+        for name in _TIMES:
+            if name in document:
+                document[name] = orjson.Fragment(document[name])
+        document["inputs"] = [asset_ion(asset) for asset in delivery.inputs]
+        document["outputs"] = [asset_ion(asset) for asset in delivery.outputs]
+        return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
 
     return render
+
+
+def _asset_ion(asset: Asset) -> str:
+    """Write an asset as Ion. What looks like a time in its metadata is text and stays text."""
+    text = asset.model_dump_json(by_alias=True, exclude_none=True, exclude={"created", "updated"})
+    times = {"created": asset.created, "updated": asset.updated}
+    return text[:-1] + "".join(f',"{name}":{iso(moment)}' for name, moment in times.items() if moment) + "}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,16 +10,13 @@ from waybill.export.files.compression import CONTENT_TYPES, SUFFIXES, Compressor
 from waybill.export.files.keys import PARTITIONS, KeyTemplate, parse_key
 from waybill.export.files.manifest import FileEntry
 from waybill.export.files.pipeline import Pipeline
-from waybill.export.files.upload import Upload
+from waybill.export.files.upload import PART_BYTES, Upload
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from waybill.export.files.config import FileAssetExporter
     from waybill.export.files.destination import Destination
-
-CHUNK_BYTES = 256 * 1024
-"""Lines are gathered to this size before they are compressed: a call per line would cost more than the line."""
 
 
 def template_of(config: FileAssetExporter) -> KeyTemplate:
@@ -47,8 +45,7 @@ class OpenFile:
         self._upload = upload
         self._compress = compress
         self._pipeline = pipeline
-        self._chunk: list[bytes] = []
-        self._full = CHUNK_BYTES
+        self._block = io.BytesIO()
 
     def add(self, line: bytes, key: str) -> None:
         """Add the line of the event with this key in the log.
@@ -56,16 +53,14 @@ class OpenFile:
         Raises:
             ExporterStopped: S3 did not take an earlier one.
         """
-        if not self.lines:
-            self._first = key
+        self._first = self._first or key
         self._last = key
         self.lines += 1
         self.size += len(line)
-        self._chunk.append(line)
-        if self.size >= self._full:
-            self._pipeline.submit(self._store, self._chunk)
-            self._chunk = []
-            self._full = self.size + CHUNK_BYTES
+        self._block.write(line)
+        if self._block.tell() >= PART_BYTES:
+            block, self._block = self._block, io.BytesIO()
+            self._pipeline.submit(self._store, block)
 
     def close(self) -> Future[FileEntry]:
         """Take no more lines, and make the file whole in S3.
@@ -73,17 +68,17 @@ class OpenFile:
         Raises:
             ExporterStopped: S3 did not take an earlier one.
         """
-        return self._pipeline.submit(self._finish, self._chunk)
+        return self._pipeline.submit(self._finish, self._block)
 
     def abort(self) -> None:
         """Drop the file."""
         self._upload.abort()
 
-    def _store(self, lines: list[bytes]) -> None:
-        self._upload.write(self._compress.compress(b"".join(lines)))
+    def _store(self, block: io.BytesIO) -> None:
+        self._upload.write(self._compress.compress(block.getvalue()))
 
-    def _finish(self, lines: list[bytes]) -> FileEntry:
-        self._store(lines)
+    def _finish(self, block: io.BytesIO) -> FileEntry:
+        self._store(block)
         self._upload.write(self._compress.flush())
         stored = self._upload.finish()
         return FileEntry(
@@ -97,7 +92,7 @@ class OpenFile:
 
 
 class Series:
-    """The files of one batch, one open at a time, so memory holds one part of one file and what waits to be stored.
+    """The files of one batch, one open at a time, so memory holds a part that is made and a part that is stored.
 
     Args:
         config: the exporter's part of the flow.
@@ -108,6 +103,8 @@ class Series:
 
     def __init__(self, config: FileAssetExporter, destination: Destination, started: datetime, name: str) -> None:
         self._config = config
+        self._most_lines = config.max_lines_per_file
+        self._most_bytes = config.max_bytes_per_file
         self._to = destination
         self._started = started
         self._name = name
@@ -147,7 +144,7 @@ class Series:
         """Drop what is not whole in S3. Never raises."""
         self._pipeline.stop()
         for file, entry in self._closed:
-            if entry.cancelled() or entry.exception() is not None:
+            if entry.exception() is not None:
                 file.abort()
         if self._open is not None:
             self._open.abort()
@@ -155,9 +152,9 @@ class Series:
 
     def _is_over(self, file: OpenFile, created: str) -> bool:
         return (
-            file.lines >= self._config.max_lines_per_file
-            or file.size >= self._config.max_bytes_per_file
-            or created[: self._precision] != file.border
+            file.lines >= self._most_lines
+            or file.size >= self._most_bytes
+            or (self._precision > 0 and created[: self._precision] != file.border)
         )
 
     def _close_open(self) -> None:

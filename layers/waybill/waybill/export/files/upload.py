@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +33,8 @@ class Upload:
         self._about: dict[str, Any] = {"ContentType": content_type, **destination.encryption}
         if destination.own:
             self._about["Tagging"] = "{Key}={Value}".format(**UNCOMMITTED)
-        self._part = io.BytesIO()
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
         self._digest = hashlib.sha256()
         self._upload_id: str | None = None
         self._parts: list[Any] = []
@@ -45,9 +45,10 @@ class Upload:
         Raises:
             ExporterStopped: S3 does not take it.
         """
-        self._part.write(data)
+        self._gathered.append(data)
+        self._gathered_bytes += len(data)
         self.size += len(data)
-        if self._part.tell() >= PART_BYTES:
+        if self._gathered_bytes >= PART_BYTES:
             self._send_part()
 
     def finish(self) -> Stored:
@@ -61,7 +62,7 @@ class Upload:
             with self._to.told("write"):
                 self._to.s3.put_object(Bucket=self._to.bucket, Key=self.key, Body=body, **self._about)
         else:
-            if self._part.tell():
+            if self._gathered_bytes:
                 self._send_part()
             with self._to.told("complete an upload"):
                 self._to.s3.complete_multipart_upload(
@@ -75,7 +76,7 @@ class Upload:
 
     def abort(self) -> None:
         """Drop what was sent. Never raises: what is left over is removed by the bucket's lifecycle."""
-        upload_id, self._upload_id, self._part = self._upload_id, None, io.BytesIO()
+        upload_id, self._upload_id = self._upload_id, None
         if upload_id is not None:
             with suppress(ExporterStopped), self._to.told("abort an upload"):
                 self._to.s3.abort_multipart_upload(Bucket=self._to.bucket, Key=self.key, UploadId=upload_id)
@@ -93,9 +94,9 @@ class Upload:
         checksums = {name: value for name, value in answer.items() if name.startswith("Checksum")}
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"], **checksums})
 
-    def _take_part(self) -> io.BytesIO:
-        """Return what is gathered, ready to be read, without a copy of it."""
-        part, self._part = self._part, io.BytesIO()
-        self._digest.update(part.getbuffer())
-        part.seek(0)
+    def _take_part(self) -> bytes:
+        part = b"".join(self._gathered)
+        self._gathered = []
+        self._gathered_bytes = 0
+        self._digest.update(part)
         return part

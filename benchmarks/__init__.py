@@ -1,0 +1,1 @@
+"""Measurements whose figures are compared from one day to the next (DESIGN 9)."""
