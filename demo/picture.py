@@ -52,14 +52,14 @@ class Steps:
         self._console.print(f"[green]✓[/] {name:8} {escape(note)} [dim]{self.seconds[name]:.1f} s[/]")
 
 
-def counts_table(rows: Sequence[tuple[str, int | None, str]]) -> Table:
+def counts_table(rows: Sequence[tuple[str, int, str]]) -> Table:
     """Draw what was counted: what it is, how many, where they are."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right", style="cyan")
     table.add_column(overflow="fold")
     for what, count, where in rows:
-        table.add_row(what, "" if count is None else str(count), escape(where))
+        table.add_row(what, str(count), escape(where))
     return table
 
 

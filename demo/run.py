@@ -30,6 +30,7 @@ from demo.receiver import Receiver
 from tools.build import build
 from tools.emulator import ROOT, Emulator, EmulatorError
 from tools.stack import FunctionFailed, Stack, deploy
+from waybill import errors
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -125,14 +126,15 @@ class Demo:
         events: list[dict[str, Any]],
     ) -> None:
         folder = _short(self._folder)
-        rows: list[tuple[str, int | None, str]] = [
+        rows = [
             ("recorded", recorded, f"lineage events of {reports} task runs in {_short(self._path)}"),
             ("shipped", shipped.size, f"to {backend.uri}, the log up to {shipped.end_fetched_date}"),
-            ("filed", len(events), "\n".join(filed.uris)),
-            ("", None, f"copied to {folder / 'files'}"),
+            ("filed", len(events), f"in S3, copied to {folder / 'files'}"),
         ]
         self._console.print()
         self._console.print(counts_table(rows))
+        for uri in filed.uris:
+            self._console.print(f"          [dim]{escape(uri)}[/]", soft_wrap=True, highlight=False)
         self._console.print()
         self._console.print(lineage_tree(lineage_of(events)))
         self._console.print(f"\n[dim]written: {folder}/summary.json, {folder}/openlineage.jsonl[/]")
@@ -165,10 +167,20 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         console.print("[yellow]stopped; nothing of it still runs[/]")
         return 130
-    except (DemoFault, EmulatorError, FunctionFailed) as error:
-        console.print(f"[red]{escape(str(error))}[/]")
+    except FunctionFailed as error:
+        # Of an error of ours the message says all; of any other the trace tells where it is from.
+        ours = hasattr(errors, error.error_type)
+        complain(console, f"{error.error_type}: {error.error_message}" if ours else str(error))
+        return 1
+    except (DemoFault, EmulatorError) as error:
+        complain(console, str(error))
         return 1
     return 0
+
+
+def complain(console: Console, text: str) -> None:
+    """Show why the demo failed, its lines as they are."""
+    console.print(f"[red]{escape(text)}[/]", soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demo.receiver import Receiver
+from tests.support.openlineage_schema import check_event, spec_folder
 from tools.emulator import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 JAFFLE = ROOT.parent / "shared" / "data" / "task-runs" / "jaffle_shop.jsonl"
+needs_spec = pytest.mark.skipif(
+    not spec_folder().is_dir(), reason="the schemas of OpenLineage are not beside this checkout"
+)
 BACKEND = ("OPENLINEAGE_URL", "OPENLINEAGE_ENDPOINT", "OPENLINEAGE_API_KEY", "OPENLINEAGE_BACKEND")
 
 
@@ -130,6 +134,12 @@ def test_the_receiver_got_one_event_per_lineage_event(warehouse: Demo) -> None:
     assert {event["eventType"] for event in warehouse.received} == {"COMPLETE", "FAIL"}
 
 
+@needs_spec
+def test_each_event_is_as_the_spec_says(warehouse: Demo) -> None:
+    for event in warehouse.received:
+        check_event(event)
+
+
 def test_the_run_that_failed_keeps_its_edges(warehouse: Demo) -> None:
     (failed,) = (event for event in warehouse.received if event["eventType"] == "FAIL")
 
@@ -166,6 +176,7 @@ def test_a_real_run_of_eight_models_is_recorded_shipped_and_filed(tmp_path: Path
 
     assert demo.end() == 0, demo.output
     assert [demo.summary[name] for name in ("recorded", "shipped", "filed")] == [8, 8, 8]
+    assert "jaffle_shop.main.customers dbt_build.customers" in demo.output
     (customers,) = (event for event in demo.received if event["job"]["name"] == "dbt_build.customers")
     assert [asset["name"] for asset in customers["inputs"]] == [
         "jaffle_shop.main.stg_customers",
