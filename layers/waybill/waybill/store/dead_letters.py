@@ -1,54 +1,96 @@
-"""Dead letters: events that an exporter put aside, each with its reason, in the key-value table."""
+"""The dead letters: events that an exporter put aside, each with its reason and what would have been sent.
+
+One item of the key-value table each, under the namespace of the flow, key `<state key>#dead#<exporter id>#<event key>`.
+What does not fit an item stands in S3.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import timedelta
+import json
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from waybill.clock import utc_now
-from waybill.store.objects import LARGEST_INLINE, Objects
+from waybill.store.objects import Objects
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from waybill.settings import Settings
 
 MARK = "#dead#"
+_LARGEST_INLINE = 250_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     """An event that was put aside.
 
     Attributes:
-        event_key: the sort key of the event in the log.
-        body: what was, or would have been, sent.
-        answer: the first KB of what the destination answered.
+        namespace: of the flow.
+        state_key: of the task.
+        event_key: sort key of the event in the log.
+        kind: `refused`, `too big`, or how its last try ended (`retry`, `unknown`).
+        status: the last HTTP status, or None.
+        answer: the first KB of what the backend said.
+        attempts: how often it was posted.
+        first: time of the first post; times are ISO 8601.
+        event: the lineage event as the log has it.
+        run_events: what was to be sent and was not taken, in order.
     """
 
     namespace: str
     state_key: str
     exporter_id: str
     event_key: str
-    event_id: str
     job: str
-    body: str
     reason: str
+    kind: str
     status: int | None
     answer: str
     attempts: int
-    first_tried: str
-    last_tried: str
+    first: str
+    last: str
+    event: dict[str, Any] = field(default_factory=dict)
+    run_events: list[Any] = field(default_factory=list)
 
     @property
     def key(self) -> str:
-        """The key of the item."""
+        """The key of its item."""
         return f"{self.state_key}{MARK}{self.exporter_id}#{self.event_key}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the letter as users see it."""
+        return {
+            "eventKey": self.event_key,
+            "exporter": self.exporter_id,
+            "namespace": self.namespace,
+            "stateKey": self.state_key,
+            "job": self.job,
+            "reason": self.reason,
+            "kind": self.kind,
+            "status": self.status,
+            "answer": self.answer,
+            "attempts": self.attempts,
+            "first": self.first,
+            "last": self.last,
+            "event": self.event,
+            "runEvents": self.run_events,
+        }
+
+
+_SUMMARY = tuple(f.name for f in fields(DeadLetter) if f.name not in ("event", "run_events"))
 
 
 class DeadLetters:
-    """The dead letters of a stack."""
+    """The dead letters of a stack.
+
+    Args:
+        client: of DynamoDB.
+        table: the key-value table.
+        objects: where large letters are kept.
+        retention: how long letters are kept.
+    """
 
     def __init__(self, client: Any, table: str, objects: Objects, retention: timedelta) -> None:
         self._client = client
@@ -58,22 +100,60 @@ class DeadLetters:
 
     @classmethod
     def of(cls, settings: Settings) -> DeadLetters:
-        """Return the dead letters of a stack."""
+        """Return the dead letters of the stack that the settings name."""
         from waybill.store.aws import client
 
         objects = Objects(client("s3"), settings.lineage_bucket)
-        retention = timedelta(days=settings.retention_days)
-        return cls(client("dynamodb"), settings.key_value_table, objects, retention)
+        return cls(client("dynamodb"), settings.key_value_table, objects, timedelta(days=settings.retention_days))
 
     def put(self, letter: DeadLetter) -> None:
-        """Put an event aside; once, however often it is put."""
-        said = orjson.dumps(asdict(letter))
-        item = {"namespace": {"S": letter.namespace}, "key": {"S": letter.key}}
-        if len(said) > LARGEST_INLINE:
-            object_key = f"dead-letters/{letter.exporter_id}/{letter.event_key}.json"
-            self._objects.put(object_key, said)
-            item["object"] = {"S": object_key}
+        """Keep a letter; one about the same event at the same exporter is replaced."""
+        content = json.dumps({"event": letter.event, "runEvents": letter.run_events})
+        summary = {name: value for name, value in asdict(letter).items() if name in _SUMMARY}
+        item = _key(letter.namespace, letter.key) | {
+            "letter": {"S": json.dumps(summary)},
+            "expires": {"N": str(int((datetime.now(UTC) + self._retention).timestamp()))},
+        }
+        if len(content) > _LARGEST_INLINE:
+            self._objects.put(_object_key(letter), content.encode())
+            item["contentObject"] = {"S": _object_key(letter)}
         else:
-            item["body"] = {"S": said.decode()}
-        item["expires"] = {"N": str(int((utc_now() + self._retention).timestamp()))}
+            item["content"] = {"S": content}
         self._client.put_item(TableName=self._table, Item=item)
+
+    def all(self) -> Iterator[DeadLetter]:
+        """Return every letter without its events, by key. Reads the whole key-value table: for people."""
+        pages = self._client.get_paginator("scan").paginate(
+            TableName=self._table,
+            FilterExpression="contains(#key, :mark)",
+            ProjectionExpression="letter, #key",
+            ExpressionAttributeNames={"#key": "key"},
+            ExpressionAttributeValues={":mark": {"S": MARK}},
+            ConsistentRead=True,
+        )
+        found = [DeadLetter(**json.loads(item["letter"]["S"])) for page in pages for item in page["Items"]]
+        yield from sorted(found, key=lambda letter: (letter.namespace, letter.key))
+
+    def whole(self, letter: DeadLetter) -> DeadLetter | None:
+        """Return a letter with its events, or None when it is gone."""
+        item = self._client.get_item(
+            TableName=self._table, Key=_key(letter.namespace, letter.key), ConsistentRead=True
+        ).get("Item")
+        if item is None:
+            return None
+        pointer = item.get("contentObject", {}).get("S")
+        content = json.loads(self._objects.get(pointer) if pointer else item["content"]["S"])
+        summary = json.loads(item["letter"]["S"])
+        return DeadLetter(**summary, event=content["event"], run_events=content["runEvents"])
+
+    def drop(self, letter: DeadLetter) -> None:
+        """Forget a letter. Its object in S3, if any, goes with the bucket's lifecycle."""
+        self._client.delete_item(TableName=self._table, Key=_key(letter.namespace, letter.key))
+
+
+def _object_key(letter: DeadLetter) -> str:
+    return f"dead-letters/{letter.namespace}/{letter.state_key}/{letter.exporter_id}/{letter.event_key}.json"
+
+
+def _key(namespace: str, key: str) -> dict[str, Any]:
+    return {"namespace": {"S": namespace}, "key": {"S": key}}

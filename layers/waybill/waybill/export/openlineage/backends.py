@@ -25,6 +25,7 @@ class Backend:
         parent_run: whether the `parent` facet does no harm there.
         run_ids: `keep` a run id that is a UUID, or make every one a `uuid7`.
         max_bytes: the largest event it takes, in bytes.
+        can_be_asked: whether it has Marquez's API for reading back.
         run_years: a run's time may lie so many years back, and up to the end of so many years ahead.
         recovery: seconds after an outage in which it may still answer 5xx to good events.
         batch_endpoint: where it takes several events at once.
@@ -41,6 +42,7 @@ class Backend:
     max_bytes: int | None = None
     names: NameRules = ANY_NAMES
     recovery: float = 0.0
+    can_be_asked: bool = False
     run_years: tuple[int, int] | None = None
     batch_endpoint: str | None = None
     batch_key: str | None = None
@@ -54,6 +56,7 @@ _ALL = (
         max_bytes=19_000_000,
         names=MARQUEZ_NAMES,
         recovery=30.0,
+        can_be_asked=True,
     ),
     Backend(
         name="data-rentgen",

@@ -1,37 +1,82 @@
-"""The exporter that posts lineage to an OpenLineage backend."""
+"""The exporter that sends lineage to an OpenLineage backend."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from waybill.errors import ExporterStopped, OutOfTime
+import orjson
+from botocore.exceptions import BotoCoreError, ClientError
+
+from waybill.clock import iso, utc_now
+from waybill.errors import ExporterStopped
+from waybill.export.openlineage.courier import Courier, Refusal
 from waybill.export.openlineage.mapping import CannotBeSent, Mapper
-from waybill.export.openlineage.outcomes import Verdict, judge
-from waybill.export.openlineage.sender import HttpSender
+from waybill.export.openlineage.outcomes import Verdict
+from waybill.export.openlineage.patience import Patience
+from waybill.export.openlineage.probe import Probe
+from waybill.export.openlineage.senders import sender_of
 from waybill.export.ports import Outcome
+from waybill.store.dead_letters import DeadLetter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from waybill.export.openlineage.config import OpenLineageAssetExporter
+    from waybill.export.openlineage.mapping import RunEvent
     from waybill.export.ports import Delivery, Run
+
+COUNTS = ("delivered", "rejected", "skipped", "retried")
+
+
+class DeadLetterStore(Protocol):
+    """Where events go that a backend will not take."""
+
+    def put(self, letter: DeadLetter) -> None:
+        """Keep a letter."""
 
 
 class OpenLineageExporter:
-    """Posts each delivery as one run event (or two with `startEvents`)."""
+    """Sends each delivery as one run event, or two with `startEvents`.
 
-    def __init__(self, config: OpenLineageAssetExporter, run: Run, dead_letters: Any) -> None:
+    Args:
+        config: where to, and how.
+        run: of the task.
+        dead_letters: where events go that the backend will not take.
+        patience: the figures of retrying.
+    """
+
+    def __init__(
+        self,
+        config: OpenLineageAssetExporter,
+        run: Run,
+        dead_letters: DeadLetterStore,
+        patience: Patience | None = None,
+    ) -> None:
         self._config = config
         self._run = run
         self._dead_letters = dead_letters
-        self._mapper = Mapper(config)
-        self._sender = HttpSender(config, run.deadline)
         self._counts: Counter[str] = Counter()
+        self._mapper = Mapper(config)
+        self._sender = sender_of(config, run.deadline)
+        self._courier = Courier(
+            self._sender,
+            Probe(config, self._sender),
+            config.preset,
+            config.timeout.give_up,
+            run.deadline,
+            self._counts,
+            patience or Patience(),
+        )
         self.in_flight = config.max_in_flight
 
     async def open(self) -> None:
-        """Get ready to send."""
+        """Get ready to send.
+
+        Raises:
+            ExporterStopped: a secret or certificate cannot be had.
+        """
         await self._sender.open()
 
     async def close(self) -> None:
@@ -39,34 +84,70 @@ class OpenLineageExporter:
         await self._sender.close()
 
     async def deliver(self, delivery: Delivery) -> Outcome:
-        """Send one event until its outcome is known."""
+        """Send one event until its outcome is known.
+
+        Raises:
+            ExporterStopped: the backend takes nothing, an asset of a mapped type lacks its key, or with `onRejected:
+                FAIL` the event was refused.
+            OutOfTime: the run's time is over.
+        """
+        self._courier.check()
         try:
             events = self._mapper.events(delivery)
-        except CannotBeSent:
-            self._counts[Outcome.REJECTED] += 1
-            return Outcome.REJECTED
-        for event in events:
-            token = hashlib.sha256(event.body).hexdigest()
-            for attempt in range(5):
-                answer = await self._sender.post(event.body, token)
-                judgement = judge(answer, self._config.preset.outcomes)
-                if judgement.verdict is Verdict.DONE:
-                    break
-                if not self._run.deadline.remaining():
-                    raise OutOfTime("the run's time is over")
-                if judgement.verdict in (Verdict.RETRY, Verdict.UNKNOWN):
-                    self._counts["retried"] += 1
-                    await asyncio.sleep(0.5 * 2**attempt)
-                    continue
-                if judgement.verdict in (Verdict.REFUSED, Verdict.TOO_BIG):
-                    self._counts[Outcome.REJECTED] += 1
-                    return Outcome.REJECTED
-                raise ExporterStopped(f"{answer}: {judgement.why}")
+        except CannotBeSent as fault:
+            return await self._set_aside(delivery, (), _not_sent(str(fault)))
+        except ExporterStopped as fault:
+            raise self._courier.stop(str(fault)) from None
+        outcome = await self._carry(delivery, events) if events else Outcome.SKIPPED
+        self._counts[outcome] += 1
+        return outcome
+
+    async def _carry(self, delivery: Delivery, events: Sequence[RunEvent]) -> Outcome:
+        """Send the events of a delivery, each after the answer to the one before; what is too big, once more slimmed."""
+        slimmed = False
+        position = 0
+        while position < len(events):
+            refusal = await self._courier.carry(events[position])
+            if refusal is None:
+                position += 1
+            elif refusal.verdict is Verdict.TOO_BIG and not slimmed:
+                events, slimmed = self._mapper.smaller(delivery), True
             else:
-                raise ExporterStopped("it does not take anything")
-        self._counts[Outcome.DELIVERED] += 1
+                return await self._set_aside(delivery, events[position:], refusal)
         return Outcome.DELIVERED
+
+    async def _set_aside(self, delivery: Delivery, events: Sequence[RunEvent], refusal: Refusal) -> Outcome:
+        """Make a dead letter of what was not taken."""
+        event = delivery.event
+        if self._config.on_rejected == "FAIL":
+            raise self._courier.stop(f"event {event.id} of {event.job} was refused: {refusal.reason}")
+        letter = DeadLetter(
+            namespace=self._run.namespace,
+            state_key=self._run.state_key,
+            exporter_id=self._config.id,
+            event_key=delivery.key,
+            job=event.job,
+            reason=refusal.reason,
+            kind=refusal.verdict.value,
+            status=refusal.status,
+            answer=refusal.answer,
+            attempts=refusal.attempts,
+            first=refusal.first,
+            last=refusal.last,
+            event=event.as_json(),
+            run_events=[orjson.loads(event.body) for event in events],
+        )
+        try:
+            await asyncio.to_thread(self._dead_letters.put, letter)
+        except (BotoCoreError, ClientError) as error:
+            raise self._courier.stop(f"a dead letter could not be kept: {error}") from error
+        return Outcome.REJECTED
 
     def outputs(self) -> dict[str, Any]:
         """Return what became of the events."""
-        return {name: self._counts[name] for name in ("delivered", "rejected", "skipped", "retried")}
+        return {name: self._counts[name] for name in COUNTS}
+
+
+def _not_sent(reason: str) -> Refusal:
+    now = iso(utc_now())
+    return Refusal(reason, Verdict.REFUSED, None, "", 0, now, now)

@@ -26,7 +26,8 @@ SCHEMA_URL = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent
 EVENT_TYPES = {"SUCCESS": "COMPLETE", "WARNING": "COMPLETE", "FAILED": "FAIL", "KILLED": "ABORT", "CANCELLED": "ABORT"}
 """The event type by the state of the task run; any other state is OTHER."""
 
-_JOB_TYPE = facet("JobTypeJobFacet", "2-0-4", processingType="BATCH", integration="WAYBILL", jobType="TASK")
+JOB_TYPE = facet("JobTypeJobFacet", "2-0-4", processingType="BATCH", integration="WAYBILL", jobType="TASK")
+_UNLIMITED = 2**62
 _MOST_JOBS_KEPT = 10_000
 
 
@@ -36,8 +37,13 @@ class CannotBeSent(WaybillError):
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """An OpenLineage run event, rendered."""
+    """An OpenLineage run event, rendered.
 
+    Attributes:
+        id: of the lineage event that it was made of.
+    """
+
+    id: str
     type: str
     run_id: str
     body: bytes
@@ -55,26 +61,22 @@ class Mapper:
         self._parent = preset.parent_run if config.parent_run is None else config.parent_run
         self._start = config.start_events
         self._years = preset.run_years
-        self._limit = min(config.max_event_bytes or preset.max_bytes or 1 << 62, preset.max_bytes or 1 << 62)
+        self._limit = min(config.max_event_bytes or _UNLIMITED, preset.max_bytes or _UNLIMITED)
+        self._wanted = preset.event_types if config.event_types is None else frozenset(config.event_types)
+        self._both_sides = preset.both_sides
         self._jobs: dict[tuple[str, str, str, str | None], orjson.Fragment] = {}
 
     def events(self, delivery: Delivery) -> list[RunEvent]:
         """Return the run events of a delivery in the order of sending: START where asked for, then the final one.
 
+        There are none where the destination takes no event of these types, or none with datasets on one side only.
+
         Raises:
             CannotBeSent: this event must become a dead letter.
             ExporterStopped: an asset of a mapped type lacks the metadata key.
         """
-        event = delivery.event
-        run = run_id(event, self._run_ids)
-        if self._years and (fault := out_of_range(run, *self._years)):
-            raise CannotBeSent(f"run {run}: {fault}")
-        final = EVENT_TYPES.get(event.state, "OTHER"), event.end_date
-        types = (("START", event.start_date), final) if self._start else (final,)
-        made = [RunEvent(kind, run, self._body(delivery, kind, time, run)) for kind, time in types]
-        if any(len(event.body) > self._limit for event in made):
-            return [RunEvent(kind, run, self._fitted(delivery, kind, time, run, self._limit)) for kind, time in types]
-        return made
+        made = self._made(delivery)
+        return made if all(len(event.body) <= self._limit for event in made) else self._fitted(delivery)
 
     def smaller(self, delivery: Delivery) -> list[RunEvent]:
         """Return the run events of a delivery without any facet that may be left out.
@@ -82,24 +84,35 @@ class Mapper:
         Raises:
             CannotBeSent, ExporterStopped: as `events`.
         """
+        return self._made(delivery, DROPPABLE)
+
+    def _made(self, delivery: Delivery, without: Sequence[str] = ()) -> list[RunEvent]:
         event = delivery.event
+        if self._both_sides and not (delivery.inputs and delivery.outputs):
+            return []
         run = run_id(event, self._run_ids)
+        if self._years and (fault := out_of_range(run, *self._years)):
+            raise CannotBeSent(f"run {run}: {fault}")
         final = EVENT_TYPES.get(event.state, "OTHER"), event.end_date
         types = (("START", event.start_date), final) if self._start else (final,)
-        return [RunEvent(kind, run, self._body(delivery, kind, time, run, DROPPABLE)) for kind, time in types]
+        return [
+            RunEvent(event.id, kind, run, self._body(delivery, kind, time, run, without))
+            for kind, time in types
+            if self._wanted is None or kind in self._wanted
+        ]
 
-    def _fitted(self, delivery: Delivery, kind: str, time: str, run: str, limit: int) -> bytes:
-        """Leave out facets, in the order of `DROPPABLE`, until the event fits."""
+    def _fitted(self, delivery: Delivery) -> list[RunEvent]:
+        """Leave out facets, in the order of `DROPPABLE`, until every event fits."""
         for count in range(1, len(DROPPABLE) + 1):
-            body = self._body(delivery, kind, time, run, DROPPABLE[:count])
-            if len(body) <= limit:
-                return body
+            made = self._made(delivery, DROPPABLE[:count])
+            if all(len(event.body) <= self._limit for event in made):
+                return made
         raise CannotBeSent(
-            f"the event is larger than the {limit} bytes that {self._backend} takes, even without the facets "
+            f"the event is larger than the {self._limit} bytes that {self._backend} takes, even without the facets "
             f"{', '.join(DROPPABLE)}; declare fewer assets in one report"
         )
 
-    def _body(self, delivery: Delivery, kind: str, time: str, run: str, without: Sequence[str] = ()) -> bytes:
+    def _body(self, delivery: Delivery, kind: str, time: str, run: str, without: Sequence[str]) -> bytes:
         event = delivery.event
         parent = parent_run_id(event, self._run_ids) if self._parent else None
         facets = run_facets(event, parent)
@@ -142,7 +155,7 @@ class Mapper:
         fault = self._names.name_fault(name)
         if fault is not None:
             raise CannotBeSent(f"job {clean(name)!r}: its name {fault} ({self._backend})")
-        facets = {"jobType": _JOB_TYPE}
+        facets = {"jobType": JOB_TYPE}
         if owners := ownership("OwnershipJobFacet", owner):
             facets["ownership"] = owners
         return orjson.Fragment(to_json({"namespace": namespace, "name": name, "facets": facets}))

@@ -16,8 +16,10 @@ class Verdict(StrEnum):
     """What became of a post."""
 
     DONE = "done"
+    WAIT = "wait"
+    """It asks to wait; that says nothing about the event."""
     RETRY = "retry"
-    """Not now: the same event may be taken later."""
+    """It was not taken; the same event may be taken later."""
     UNKNOWN = "unknown"
     """It was sent, and nobody knows whether it was taken."""
     REFUSED = "refused"
@@ -39,6 +41,7 @@ class Answer:
         whole: whether the body came to its end.
         fault: what went wrong when there was no answer.
         verdict: what that fault means.
+        credentials: which ones were shown; they are counted.
     """
 
     status: int | None = None
@@ -49,6 +52,12 @@ class Answer:
     whole: bool = True
     fault: str = ""
     verdict: Verdict | None = None
+    credentials: int = 0
+
+    @property
+    def never_sent(self) -> bool:
+        """Whether no connection could be made."""
+        return self.verdict is Verdict.RETRY
 
     def json(self) -> Any:
         """Return the body as JSON, or None where it is none."""
@@ -101,8 +110,8 @@ COMMON = (
     Rule((407,), Verdict.MISROUTED, "the proxy asks for credentials; look at proxy"),
     Rule((404, 405, 410, 421), Verdict.MISROUTED, "nothing takes lineage at this address; look at uri and endpoint"),
     Rule((406, 411, 415, 417, 426, 505), Verdict.MISROUTED, "it does not speak this protocol; look at uri and backend"),
-    Rule((402,), Verdict.RETRY, "a quota is used up"),
-    Rule((408, 425, 429), Verdict.RETRY, "it asks to wait"),
+    Rule((402,), Verdict.WAIT, "a quota is used up"),
+    Rule((408, 425, 429), Verdict.WAIT, "it asks to wait"),
     Rule((413,), Verdict.TOO_BIG, "the event is too large for it"),
     Rule(_4XX, Verdict.REFUSED, "it refuses the event"),
     Rule((501,), Verdict.MISROUTED, "it has no such function; look at uri and endpoint"),
@@ -112,6 +121,7 @@ COMMON = (
 
 MARQUEZ = (Rule((500,), Verdict.REFUSED, "it cannot read the event", _says("code", 400)),)
 OPENMETADATA = (
+    Rule(_2XX, Verdict.UNKNOWN, "the answer broke off", lambda answer: not answer.whole),
     Rule(
         _2XX,
         Verdict.REFUSED,

@@ -13,7 +13,7 @@ from waybill.ids import as_uuid, derived_uuid, derived_uuid7, uuid7_millis
 if TYPE_CHECKING:
     from waybill.model.event import LineageEvent
 
-_ENGINE = facet(
+ENGINE = facet(
     "ProcessingEngineRunFacet",
     "1-1-1",
     version=__version__,
@@ -56,7 +56,7 @@ def _usable(text: str, run_ids: str) -> str | None:
 
 def run_facets(event: LineageEvent, parent: str | None) -> dict[str, Any]:
     """Return the facets of the event's run; `parent` is the id of the execution's run, or None to leave it out."""
-    facets: dict[str, Any] = {"processing_engine": _ENGINE}
+    facets: dict[str, Any] = {"processing_engine": ENGINE}
     if parent is not None:
         job = {"namespace": event.namespace, "name": event.flow_id}
         facets["parent"] = facet("ParentRunFacet", "1-2-0", run={"runId": parent}, job=job)

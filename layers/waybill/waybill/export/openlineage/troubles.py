@@ -6,28 +6,28 @@ import aiohttp
 
 from waybill.export.openlineage.outcomes import Answer, Verdict
 
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
-_PROXY_TROUBLE = range(500, 600)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_PROXY_IN_TROUBLE = range(500, 600)
 
 
-def trouble_of(error: BaseException) -> Answer:
+def trouble_of(error: Exception) -> Answer:
     """Sort an error of the connection: not sent, of unknown outcome, or of no use to try again."""
-    cause = error.__cause__ or error
-    text = f"{type(cause).__name__}: {cause}"
-    if isinstance(cause, aiohttp.ClientConnectorCertificateError):
-        return Answer(fault=f"its certificate is not trusted ({cause}); look at tls", verdict=Verdict.MISROUTED)
-    if isinstance(cause, aiohttp.ClientHttpProxyError):
-        return _proxy(cause)
-    if isinstance(cause, aiohttp.InvalidURL):
-        return Answer(fault=f"it redirects or is no URL ({text})", verdict=Verdict.MISROUTED)
-    if isinstance(cause, _NOT_SENT):
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        fault = f"its certificate is not trusted ({error.certificate_error}); look at tls"
+        return Answer(fault=fault, verdict=Verdict.MISROUTED)
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return _proxy_refuses(error)
+    if isinstance(error, aiohttp.InvalidURL):
+        return Answer(fault=f"no request can be made of the address ({text})", verdict=Verdict.MISROUTED)
+    if isinstance(error, _NOT_SENT):
         return Answer(fault=f"no connection ({text})", verdict=Verdict.RETRY)
-    if isinstance(cause, aiohttp.SocketTimeoutError):
-        return Answer(fault="it was sent and no answer began in time", verdict=Verdict.UNKNOWN)
+    if isinstance(error, TimeoutError):
+        return Answer(fault=f"it was sent and no whole answer came in time ({text})", verdict=Verdict.UNKNOWN)
     return Answer(fault=f"the connection broke before a whole answer ({text})", verdict=Verdict.UNKNOWN)
 
 
-def _proxy(error: aiohttp.ClientHttpProxyError) -> Answer:
-    text = f"the proxy answered {error.status} {error.message}"
-    verdict = Verdict.RETRY if error.status in _PROXY_TROUBLE else Verdict.MISROUTED
-    return Answer(fault=f"{text}; look at proxy" if verdict is Verdict.MISROUTED else text, verdict=verdict)
+def _proxy_refuses(error: aiohttp.ClientHttpProxyError) -> Answer:
+    if error.status in _PROXY_IN_TROUBLE:
+        return Answer(fault=f"the proxy answered {error.status}", verdict=Verdict.RETRY)
+    return Answer(fault=f"the proxy answered {error.status}; look at proxy", verdict=Verdict.MISROUTED)

@@ -1,0 +1,69 @@
+"""What a connection needs beside the address: whom to trust, which certificate to show, which proxy to go through."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from waybill.errors import ExporterStopped
+from waybill.export.openlineage.auth_config import ClientCertificateAuth
+from waybill.export.openlineage.secrets import read_secret
+
+if TYPE_CHECKING:
+    from waybill.export.openlineage.config import OpenLineageAssetExporter, Tls
+
+
+def tls_context(config: OpenLineageAssetExporter) -> ssl.SSLContext:
+    """Make the TLS settings: the system's authorities and our own, and our certificate where `auth` has one.
+
+    Raises:
+        ExporterStopped: a bundle, certificate or key cannot be had or read.
+    """
+    context = ssl.create_default_context()
+    try:
+        _trust(context, config.tls)
+        if isinstance(config.auth, ClientCertificateAuth):
+            _show(context, config.auth)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise ExporterStopped(f"tls: a certificate or key cannot be read ({error})") from None
+    return context
+
+
+def _trust(context: ssl.SSLContext, tls: Tls) -> None:
+    if tls.ca is not None:
+        context.load_verify_locations(cadata=read_secret(tls.ca))
+    if tls.ca_file is not None:
+        context.load_verify_locations(cafile=tls.ca_file)
+
+
+def _show(context: ssl.SSLContext, auth: ClientCertificateAuth) -> None:
+    """Load a certificate and its key; Python reads them from files only, so one stands there for a moment."""
+    password = read_secret(auth.passphrase) if auth.passphrase else None
+    with tempfile.TemporaryDirectory() as folder:
+        chain = Path(folder) / "chain.pem"
+        chain.touch(mode=0o600)
+        chain.write_text(f"{read_secret(auth.private_key)}\n{read_secret(auth.certificate)}\n")
+        context.load_cert_chain(chain, password=password)
+
+
+def proxy_of(config: OpenLineageAssetExporter) -> tuple[str | None, tuple[str, str] | None]:
+    """Return the address of the proxy and its credentials: the exporter's, or the environment's, or none.
+
+    Raises:
+        ExporterStopped: its password cannot be had.
+    """
+    if config.proxy is not None:
+        name, password = config.proxy.username, config.proxy.password
+        return config.proxy.uri, (name, read_secret(password) if password else "") if name else None
+    parts = urlsplit(config.url)
+    if proxy_bypass(parts.hostname or ""):
+        return None, None
+    found = urlsplit(getproxies().get(parts.scheme, ""))
+    if not found.hostname:
+        return None, None
+    address = f"{found.scheme or 'http'}://{found.hostname}:{found.port or 80}"
+    return address, (found.username, found.password or "") if found.username else None
