@@ -36,8 +36,12 @@ def fault_lines(error: ValidationError, known: dict[str, Sequence[str]] | None =
         known: the known properties by the path of their parent with list positions taken out
             (`tasks[].assetExporters[]`), used to name the nearest one.
     """
-    faults = error.errors(include_url=False)
-    return [_line(fault, known or {}) for fault in faults if not _follows_from_another(fault, faults)]
+    return lines_of(error.errors(include_url=False), known or {})
+
+
+def lines_of(faults: Sequence[Any], known: dict[str, Sequence[str]]) -> list[str]:
+    """Return one line for each of the faults that pydantic found, as `fault_lines` does."""
+    return [_line(fault, known) for fault in faults if not _follows_from_another(fault, faults)]
 
 
 def _follows_from_another(fault: Any, faults: Sequence[Any]) -> bool:

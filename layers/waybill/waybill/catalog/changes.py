@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from waybill.clock import utc_now
 from waybill.errors import AssetExists, AssetNotFound, AssetRefused, InvalidRequest
-from waybill.faults import fault_lines
-from waybill.model.asset import EXTERNAL, Asset, DeclaredAsset, merged
+from waybill.model.asset import merged
 from waybill.threads import side_by_side
 
 if TYPE_CHECKING:
@@ -17,6 +14,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from waybill.catalog.caller import Caller
+    from waybill.catalog.documents import AssetUpdate
+    from waybill.model.asset import Asset, DeclaredAsset
     from waybill.store.catalog import AssetStore, StoredAsset
 
 
@@ -38,15 +37,13 @@ class AssetChanger:
         self._keep = keep
         self._clock = clock
 
-    def create(self, body: Any) -> Asset:
+    def create(self, declared: DeclaredAsset) -> Asset:
         """Create an asset, or bring a deleted one back to life.
 
         Raises:
-            InvalidRequest: the body is no asset.
             AssetExists: the id is taken.
             NamespaceForbidden, AssetLocked, AssetRefused: the write is refused.
         """
-        declared = _declared(body)
 
         def change(asset: Asset | None) -> Asset:
             if asset is not None and not asset.deleted:
@@ -56,22 +53,19 @@ class AssetChanger:
 
         return self._write(declared.id, self._assets.load(declared.id), change)
 
-    def update(self, asset_id: str, body: Any) -> Asset:
+    def update(self, asset_id: str, declared: AssetUpdate) -> Asset:
         """Change an asset by the rule of outputs: what is named wins, what is not stays.
 
         Alone among the ways to write, this one takes a namespace of null: it makes the asset Global.
 
         Raises:
-            InvalidRequest: the body is no asset, or that of another id.
+            InvalidRequest: the change names another id.
             AssetNotFound: there is no such asset, or the caller may not see it.
             NamespaceForbidden, AssetLocked, AssetRefused: the write is refused.
         """
-        if not isinstance(body, dict):
-            raise InvalidRequest(["body: must be a JSON object"])
-        declared = _declared({"type": EXTERNAL, "id": asset_id, **body})
-        if declared.id != asset_id:
+        if declared.id not in ("", asset_id):
             raise InvalidRequest([f"id: must be that of the path, {asset_id}; an asset keeps its id"])
-        to_global = "namespace" in body and body["namespace"] is None
+        to_global = "namespace" in declared.model_fields_set and declared.namespace is None
 
         def change(asset: Asset | None) -> Asset:
             if asset is None:
@@ -157,10 +151,3 @@ class AssetChanger:
     def _is_visible(self, stored: StoredAsset | None) -> bool:
         asset = stored.asset if stored else None
         return asset is not None and not asset.deleted and self._caller.reads(asset.namespace)
-
-
-def _declared(body: Any) -> DeclaredAsset:
-    try:
-        return DeclaredAsset.model_validate(body)
-    except ValidationError as error:
-        raise InvalidRequest(fault_lines(error)) from None

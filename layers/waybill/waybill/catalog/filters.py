@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _PARAMETER = re.compile(r"filters\[([^\]]*)\]\[([^\]]*)\](?:\[([^\]]*)\])?")
+_METADATA = re.compile(r"metadata\[([^\]]+)\]")
 _LONGEST_REGEX = 200
+
+FUNCTION = ("id", "type", "namespace")
+"""The parameters of `assets()`, besides `metadata[key]`."""
 
 
 class Kind(StrEnum):
@@ -117,6 +121,31 @@ def parse_filters(pairs: Iterable[tuple[str, str]], fields: Mapping[str, Kind]) 
             conditions.append(_condition(name, value, fields))
         except ValueError as error:
             faults.append(f"{name}: {error}")
+    if faults:
+        raise InvalidRequest(faults)
+    return conditions
+
+
+def named_conditions(pairs: Iterable[tuple[str, str]], others: Iterable[str]) -> list[Condition]:
+    """Read the parameters of `assets()`: `id`, `type`, `namespace`, `metadata[key]`, each of which must be so, exactly.
+
+    Args:
+        pairs: the parameters, decoded.
+        others: the parameters that are taken besides.
+
+    Raises:
+        InvalidRequest: one line for each parameter that is unknown.
+    """
+    conditions: list[Condition] = []
+    faults: list[str] = []
+    for name, value in pairs:
+        key = _METADATA.fullmatch(name)
+        if key:
+            conditions.append(Condition("metadata", "EQUALS", value, key[1]))
+        elif name in FUNCTION:
+            conditions.append(Condition(name, "EQUALS", value))
+        elif name not in others and not name.startswith("X-Amz-"):
+            faults.append(f"{name}: {unknown_property(name, [*FUNCTION, 'metadata[key]', *others])}")
     if faults:
         raise InvalidRequest(faults)
     return conditions

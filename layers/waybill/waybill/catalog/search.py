@@ -60,9 +60,9 @@ class AssetSearch:
         """
         return self._numbered(conditions, paging) if paging.by_number else self._walked(conditions, paging)
 
-    def matching(self, conditions: Sequence[Condition], after: str = "") -> Iterator[StoredAsset]:
-        """Go through the assets that pass, in the order of their ids."""
-        for _, stored in self._looked_at(conditions, after, _CHUNK):
+    def matching(self, conditions: Sequence[Condition], *, deleted: bool = False) -> Iterator[StoredAsset]:
+        """Go through the assets that pass, in the order of their ids; with those deleted as far as filters name ids."""
+        for _, stored in self._looked_at(conditions, "", _CHUNK, deleted=deleted):
             if stored is not None:
                 yield stored
 
@@ -102,7 +102,7 @@ class AssetSearch:
         return Page(results, len(ids))
 
     def _looked_at(
-        self, conditions: Sequence[Condition], after: str, chunk: int
+        self, conditions: Sequence[Condition], after: str, chunk: int, *, deleted: bool = False
     ) -> Iterator[tuple[str, StoredAsset | None]]:
         """Yield every id that the indexes give, with its asset where that passes."""
         ids = walk(self._ids(conditions), after)
@@ -111,12 +111,12 @@ class AssetSearch:
             self._caller.prepare(one.asset.namespace for one in stored.values() if one.asset)
             for asset_id in part:
                 one = stored.get(asset_id)
-                yield asset_id, one if one is not None and self._passes(one, conditions) else None
+                yield asset_id, one if one is not None and self._passes(one, conditions, deleted=deleted) else None
             chunk = _CHUNK
 
-    def _passes(self, stored: StoredAsset, conditions: Sequence[Condition]) -> bool:
+    def _passes(self, stored: StoredAsset, conditions: Sequence[Condition], *, deleted: bool) -> bool:
         asset = stored.asset
-        if asset is None or asset.deleted or not self._caller.reads(asset.namespace):
+        if asset is None or (asset.deleted and not deleted) or not self._caller.reads(asset.namespace):
             return False
         return all(condition.holds(self._value(stored, condition)) for condition in conditions)
 

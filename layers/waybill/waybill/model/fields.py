@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from waybill.clock import iso
@@ -44,6 +44,11 @@ def matches(pattern: re.Pattern[str], rule: str, longest: int = LONGEST_ID) -> A
         return value
 
     return AfterValidator(check)
+
+
+def _described(pattern: re.Pattern[str], longest: int = LONGEST_ID) -> WithJsonSchema:
+    """Say in the OpenAPI document what `matches` checks."""
+    return WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$", "maxLength": longest})
 
 
 def _not_blank(value: str) -> str:
@@ -86,17 +91,23 @@ def parse_duration(value: Any) -> timedelta:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("must be an ISO 8601 duration such as P7D or PT12H")
-    return timedelta(**{unit: float(amount) for unit, amount in match.groupdict(default="0").items()})
+    try:
+        return timedelta(**{unit: float(amount) for unit, amount in match.groupdict(default="0").items()})
+    except OverflowError:
+        raise ValueError("is longer than a duration may be") from None
 
 
 AssetId = Annotated[
-    str, matches(ASSET_ID, "must start with a letter or digit and hold only letters, digits and . _ : -")
+    str,
+    matches(ASSET_ID, "must start with a letter or digit and hold only letters, digits and . _ : -"),
+    _described(ASSET_ID),
 ]
 Namespace = Annotated[
     str,
     matches(
         NAMESPACE, "must start with a lower-case letter or digit and hold only lower-case letters, digits and . _ -"
     ),
+    _described(NAMESPACE),
 ]
 ExporterId = Annotated[
     str, matches(EXPORTER_ID, "must start with a letter or digit and hold only letters, digits, _ and -")
