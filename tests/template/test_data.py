@@ -68,13 +68,10 @@ def test_the_bucket_is_encrypted_versioned_private_and_cleans_up(resources: Reso
     assert rules["ExpireEvents"]["ExpirationInDays"] == {"Ref": "LineageRetentionDays"}
 
 
-def test_the_bucket_and_the_queues_refuse_clear_text(resources: Resources) -> None:
+def test_the_bucket_and_the_queues_refuse_clear_text(template: dict[str, Any], resources: Resources) -> None:
     for policy, covered in (("LineageBucketPolicy", 2), ("QueuePolicy", 3)):
-        (deny,) = (
-            statement
-            for statement in resources[policy]["Properties"]["PolicyDocument"]["Statement"]
-            if statement["Effect"] == "Deny"
-        )
+        document = Resolver(template).resolve(resources[policy]["Properties"]["PolicyDocument"])
+        (deny,) = (statement for statement in document["Statement"] if statement["Effect"] == "Deny")
         assert deny["Principal"] == "*"
         assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
         assert len(deny["Resource"]) == covered

@@ -45,15 +45,15 @@ def report_in(message: Any) -> Any:
 
 
 def _batch(
-    event: dict[str, Any], context: LambdaContext, record: Callable[[Any], dict[str, Any]], logger: Logger
+    event: dict[str, Any], context: LambdaContext, take: Callable[[Any], dict[str, Any]], logger: Logger
 ) -> dict[str, Any]:
     from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 
-    def record_message(record_: SQSRecord) -> dict[str, Any]:
+    def record_message(record: SQSRecord) -> dict[str, Any]:  # the processor passes it by this name
         try:
-            return record(report_in(_json("body", record_.body)))
+            return take(report_in(_json("body", record.body)))
         except Exception:
-            logger.exception("message not recorded", extra={"messageId": record_.message_id})
+            logger.exception("message not recorded", extra={"messageId": record.message_id})
             raise
 
     processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
