@@ -8,6 +8,7 @@ import re
 import threading
 import unicodedata
 import uuid
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING
 
 from waybill.clock import to_millis
@@ -60,6 +61,20 @@ def derived_uuid7(moment: datetime, *parts: str) -> str:
 def derived_uuid(*parts: str) -> str:
     """Make the UUIDv5 that some text always gives."""
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(parts)))
+
+
+def short_uuid(value: str) -> str:
+    """Write a UUID in 22 characters: for where many are kept."""
+    return urlsafe_b64encode(bytes.fromhex(value.replace("-", ""))).decode().rstrip("=")
+
+
+def long_uuid(short: str) -> str:
+    """Read what `short_uuid` wrote.
+
+    Raises:
+        ValueError: it is no UUID.
+    """
+    return str(uuid.UUID(bytes=urlsafe_b64decode(short + "==")))
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")

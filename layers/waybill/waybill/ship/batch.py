@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from waybill.ship.ledger import Counts
-from waybill.ship.position import Position, Tracker
+from waybill.ship.position import Position
+from waybill.ship.tracker import Tracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,8 +79,7 @@ class Batch:
         return orjson.dumps([self._generation, self.position.to_json()]).decode()
 
     def _move_to(self, position: Position) -> None:
-        for shard in position.shards.values():
-            shard.recent.forget_before(shard.key)
+        position.forget()
         self.position = position
         self._ledger.save(position.to_json())
 
@@ -87,10 +87,11 @@ class Batch:
         """Write what lies between the position and the horizon, commit it, move."""
         start = self._start()
         ahead = Position.from_json(self.position.to_json(), "the position")
+        before = {number: Tracker(shard) for number, shard in ahead.before.items()}
         trackers = {number: Tracker(shard) for number, shard in ahead.shards.items()}
         written = fresh = 0
         try:
-            for number, prepared in self._prepared(ahead, trackers):
+            for number, prepared in self._prepared(ahead, before, trackers):
                 if prepared.delivery is None:
                     continue
                 if not written:
@@ -107,20 +108,27 @@ class Batch:
             self._ledger.hold()
             committed = self._exporter.commit(end)
             if committed != end:
-                trackers, written, fresh, ahead = {}, 0, 0, Position.from_json(committed, "the manifest")
+                before, trackers, written, fresh = {}, {}, 0, 0
+                ahead = Position.from_json(committed, "the manifest")
         if end != self.position.to_json():
             self._move_to(ahead)
         self.counts.answered += written
         self._ledger.tally.add(fresh, trackers)
+        self._ledger.tally.add(0, before)
 
-    def _prepared(self, ahead: Position, trackers: dict[int, Tracker]) -> Iterator[tuple[int, Prepared]]:
+    def _prepared(
+        self, ahead: Position, before: dict[int, Tracker], trackers: dict[int, Tracker]
+    ) -> Iterator[tuple[int, Prepared]]:
         """Return what is to be written: late commits first, then the shards merged by key."""
-        for number, shard in ahead.shards.items():
-            for prepared in self._resolver.prepare_now(self._reader.late(number, shard, ahead.since)):
+        for number, tracker in [*before.items(), *trackers.items()]:
+            keys = self._reader.late(number, tracker.position, ahead.oldest_late)
+            for prepared in self._resolver.prepare_now(self._reader.fetch(number, keys)):
                 self._passed(prepared)
                 self.counts.late_commits += prepared.delivery is not None
-                trackers[number].late(prepared.key)
+                tracker.late(prepared.key)
                 yield number, prepared
+            tracker.position.owed.clear()
+        ahead.swept = self._reader.horizon
         shards = [self._shard(number, ahead, tracker) for number, tracker in trackers.items()]
         self._complete = True
         for count, (key, number, item) in enumerate(heapq.merge(*shards, key=lambda step: step[0])):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from waybill.ship.position import Tracker
     from waybill.ship.resolve import Prepared
+    from waybill.ship.tracker import Tracker
 
 
 @dataclass(slots=True)

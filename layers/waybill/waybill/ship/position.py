@@ -6,14 +6,14 @@ key that a consistent read returned, or to the border of an hour that is closed 
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from waybill.errors import InvalidOffset
-from waybill.ship.recent import Recent
+from waybill.ids import long_uuid, short_uuid
+from waybill.ship.recent import Recent, window_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,12 +26,25 @@ class ShardPosition:
     Attributes:
         key: everything up to this sort key is done.
         answered: what is answered above it.
+        owed: late commits, found behind it and not answered yet.
         recent: what was passed in the minutes before it.
     """
 
     key: str
     answered: set[str] = field(default_factory=set)
+    owed: set[str] = field(default_factory=set)
     recent: Recent = field(default_factory=Recent)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the shard's position as JSON."""
+        said = {"key": self.key, "answered": sorted(map(short_uuid, self.answered)), "recent": self.recent.to_json()}
+        return said | {"owed": sorted(self.owed)} if self.owed else said
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> ShardPosition:
+        """Read what `to_json` returned."""
+        answered = set(map(long_uuid, said["answered"]))
+        return cls(said["key"], answered, set(said.get("owed", ())), Recent.from_json(said["recent"]))
 
 
 @dataclass(slots=True)
@@ -43,6 +56,8 @@ class Position:
         generation: the start of the generation of shards it reads.
         shards: by number of the shard.
         last: the greatest sort key that was answered, "" before the first.
+        before: the shards of the generation before, as long as a late commit may land in them.
+        swept: the horizon of the run that last looked for late commits, "" before the first.
         deleted: how far each shard's shipped events were deleted from the log.
         deleting: a deletion under way, each event as `<shard>/<sort key>`.
     """
@@ -51,16 +66,22 @@ class Position:
     generation: str
     shards: dict[int, ShardPosition]
     last: str = ""
+    before: dict[int, ShardPosition] = field(default_factory=dict)
+    swept: str = ""
     deleted: dict[int, str] = field(default_factory=dict)
     deleting: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Write the position as one JSON string."""
-        shards = {
-            str(number): {"key": shard.key, "answered": sorted(shard.answered), "recent": shard.recent.to_json()}
-            for number, shard in self.shards.items()
+        document: dict[str, Any] = {
+            "since": self.since,
+            "generation": self.generation,
+            "last": self.last,
+            "swept": self.swept,
+            "shards": {str(number): shard.to_json() for number, shard in self.shards.items()},
         }
-        document = {"since": self.since, "generation": self.generation, "last": self.last, "shards": shards}
+        if self.before:
+            document["before"] = {str(number): shard.to_json() for number, shard in self.before.items()}
         if self.deleted or self.deleting:
             deleted = {str(number): key for number, key in self.deleted.items()}
             document |= {"deleted": deleted, "deleting": self.deleting}
@@ -70,6 +91,32 @@ class Position:
     def lowest(self) -> str:
         """The sort key up to which every shard is done."""
         return min(shard.key for shard in self.shards.values())
+
+    @property
+    def progress(self) -> tuple[str, list[tuple[str, int]]]:
+        """What differs when the position has moved."""
+        return self.generation, [(shard.key, len(shard.answered)) for shard in self.shards.values()]
+
+    @property
+    def oldest_late(self) -> str:
+        """The sort key before which no late commit is looked for: the last sweep came minutes after it."""
+        return max(self.since, window_start(self.swept)) if self.swept else self.since
+
+    def sweeps(self) -> list[tuple[int, ShardPosition]]:
+        """Return the shards in which late commits are looked for, by number."""
+        return [*self.before.items(), *self.shards.items()]
+
+    def forget(self) -> None:
+        """Drop what no sweep will ask for again."""
+        oldest = self.oldest_late
+        for _, shard in self.sweeps():
+            shard.recent.forget_before(max(oldest, window_start(shard.key)))
+        self.before = {n: shard for n, shard in self.before.items() if shard.owed or shard.key > oldest}
+
+    def following(self, start: str, border: str, shards: Iterable[int]) -> Position:
+        """Return the position at the border where another generation of shards begins."""
+        begun = {number: ShardPosition(border) for number in shards}
+        return replace(self, generation=start, shards=begun, before=self.shards)
 
     @classmethod
     def start(cls, since: str, generation: str, shards: Iterable[int]) -> Position:
@@ -85,75 +132,19 @@ class Position:
         """
         try:
             said: dict[str, Any] = orjson.loads(text)
-            shards = {
-                int(number): ShardPosition(shard["key"], set(shard["answered"]), Recent.from_json(shard["recent"]))
-                for number, shard in said["shards"].items()
-            }
-            deleted = {int(number): key for number, key in said.get("deleted", {}).items()}
-            return cls(said["since"], said["generation"], shards, said["last"], deleted, said.get("deleting", []))
+            return cls(
+                said["since"],
+                said["generation"],
+                _shards(said["shards"]),
+                said["last"],
+                _shards(said.get("before", {})),
+                said.get("swept", ""),
+                {int(number): key for number, key in said.get("deleted", {}).items()},
+                said.get("deleting", []),
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidOffset(f"{name}: holds no position; delete it to start again from lookbackPeriod") from error
 
 
-class Entry:
-    """One step of a shard: an event on its way, or the border of an hour that was read to its end."""
-
-    __slots__ = ("border", "done", "key")
-
-    def __init__(self, key: str, *, done: bool = False, border: bool = False) -> None:
-        self.key = key
-        self.done = done
-        self.border = border
-
-
-class Tracker:
-    """Moves the position of one shard as answers come in, in whatever order.
-
-    Entries are added in the order of the log; the position moves over the done ones at the head.
-    """
-
-    def __init__(self, position: ShardPosition) -> None:
-        self.position = position
-        self._started = position.key
-        self._answered_before = frozenset(position.answered)
-        self._late: set[str] = set()
-        self._entries: deque[Entry] = deque()
-
-    def add(self, key: str, *, passed: bool = False) -> Entry:
-        """Add the next event of the shard; `passed` when nobody is to answer for it."""
-        entry = Entry(key, done=passed)
-        self._entries.append(entry)
-        if passed:
-            self._advance()
-        return entry
-
-    def border(self, key: str) -> None:
-        """Add the border of an hour that is closed and was read to its end."""
-        self._entries.append(Entry(key, done=True, border=True))
-        self._advance()
-
-    def done(self, entry: Entry) -> None:
-        """Take the answer to an event."""
-        entry.done = True
-        self.position.answered.add(entry.key)
-        self._advance()
-
-    def late(self, key: str) -> None:
-        """Take the answer to an event that was committed behind the position."""
-        self._late.add(key)
-        self.position.recent.add(key)
-
-    def covers(self, key: str) -> bool:
-        """Tell whether this run has answered an event of the shard."""
-        if key in self._answered_before:
-            return False
-        return self._started < key <= self.position.key or key in self.position.answered or key in self._late
-
-    def _advance(self) -> None:
-        position, entries = self.position, self._entries
-        while entries and entries[0].done:
-            entry = entries.popleft()
-            position.key = entry.key
-            if not entry.border:
-                position.answered.discard(entry.key)
-                position.recent.add(entry.key)
+def _shards(said: dict[str, Any]) -> dict[int, ShardPosition]:
+    return {int(number): ShardPosition.from_json(shard) for number, shard in said.items()}

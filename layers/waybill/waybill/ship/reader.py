@@ -14,7 +14,7 @@ from waybill.store.log_reader import LogItem, LogPage, LogReader
 from waybill.store.shards import Generation, hour_of, hour_start, next_hour
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Ask:
         if page.more is not None:
             return Step(page.items), _Ask(self.hour, page.more)
         following = next_hour(self.hour)
-        border = uuid7_floor(hour_start(following))
+        border = _border(following)
         if border <= until:
             return Step(page.items, border), _Ask(following, border)
         return Step(page.items), None
@@ -60,7 +60,7 @@ class Reader:
         """Return the position of an exporter that starts at a sort key, or where the log itself begins."""
         begun = self._generations[0].begun
         if begun:
-            since = max(since, uuid7_floor(hour_start(begun)))
+            since = max(since, _border(begun))
         hour = hour_of_key(since)
         generation = max(
             (found for found in self._generations if found.start <= hour),
@@ -72,15 +72,14 @@ class Reader:
     def end_of(self, position: Position) -> str | None:
         """Return the border at which the position's generation ends, or None where it is the newest."""
         later = self._after(position)
-        return uuid7_floor(hour_start(later.start)) if later else None
+        return _border(later.start) if later else None
 
     def next_generation(self, position: Position) -> Position | None:
         """Return the position at the start of the next generation, once this one was read to its end and is closed."""
         later, border = self._after(position), self.end_of(position)
         if later is None or border is None or border > self.horizon or position.lowest < border:
             return None
-        following = Position.start(border, later.start, range(later.shards))
-        return Position(position.since, later.start, following.shards, position.last)
+        return position.following(later.start, border, range(later.shards))
 
     def read(self, number: int, after: str, end: str | None) -> Iterator[Step]:
         """Read a shard from a position to the horizon or the end of its generation."""
@@ -109,23 +108,30 @@ class Reader:
             return LogPage([], None)
         return self._log.page(f"{asked.hour}#{number}", asked.after, until)
 
-    def late(self, number: int, position: ShardPosition, since: str) -> list[LogItem]:
-        """Return the events that were committed behind the position after it had passed their place."""
-        oldest = max(since, window_start(position.key))
-        if oldest >= position.key:
-            return []
-        found: list[LogItem | None] = []
-        hour, last = hour_of_key(oldest), hour_of_key(position.key)
-        keys: dict[str, str] = {}
-        while hour <= last:
-            bucket = f"{hour}#{number}"
-            keys |= dict.fromkeys(self._log.keys(bucket, oldest, position.key), bucket)
+    def late(self, number: int, shard: ShardPosition, oldest: str) -> list[str]:
+        """Return the events of a shard, from `oldest` on, that were committed behind the position it has passed.
+
+        Those that an earlier run found, and could not bring to an answer, are among them.
+        """
+        oldest = max(oldest, window_start(shard.key))
+        present: list[str] = []
+        hour = hour_of_key(oldest)
+        while max(oldest, _border(hour)) < shard.key:
+            present += self._log.keys(f"{hour}#{number}", oldest, shard.key)
             hour = next_hour(hour)
-        found = [self._log.get(keys[key], key) for key in position.recent.missing(keys)]
+        return sorted(shard.owed.union(shard.recent.missing(present)))
+
+    def fetch(self, number: int, keys: Sequence[str]) -> list[LogItem]:
+        """Return events by their sort keys; those that have left the log are left out."""
+        found = [self._log.get(bucket_of(key, number), key) for key in keys]
         return [item for item in found if item is not None]
 
     def _after(self, position: Position) -> Generation | None:
         return next((found for found in self._generations if found.start > position.generation), None)
+
+
+def _border(hour: str) -> str:
+    return uuid7_floor(hour_start(hour))
 
 
 def hour_of_key(key: str) -> str:

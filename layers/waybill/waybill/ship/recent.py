@@ -7,13 +7,11 @@ fuller one keeps their count and their XOR, from which a few missing ids can sti
 
 from __future__ import annotations
 
-import uuid
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from waybill.clock import from_millis
-from waybill.ids import uuid7_floor, uuid7_millis
+from waybill.ids import long_uuid, short_uuid, uuid7_floor, uuid7_millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,7 +82,7 @@ def _with_xor(present: Sequence[str], amount: int, xor: int) -> list[str]:
 
 
 def _number(key: str) -> int:
-    return uuid.UUID(key).int
+    return int(key.replace("-", ""), 16)
 
 
 class Recent:
@@ -107,9 +105,9 @@ class Recent:
         if slice_ is not None:
             slice_.remove(key)
 
-    def forget_before(self, position: str) -> None:
-        """Drop the slices that lie before the window of a position."""
-        oldest = uuid7_millis(window_start(position)) // SLICE_MILLIS
+    def forget_before(self, start: str) -> None:
+        """Drop the slices that lie before a sort key, the start of a window."""
+        oldest = uuid7_millis(start) // SLICE_MILLIS
         for number in [number for number in self._slices if number < oldest]:
             del self._slices[number]
 
@@ -128,7 +126,7 @@ class Recent:
         return [
             [number, slice_.count, f"{slice_.xor:x}"]
             if slice_.ids is None
-            else [number, sorted(map(_short, slice_.ids))]
+            else [number, sorted(map(short_uuid, slice_.ids))]
             for number, slice_ in self._slices.items()
         ]
 
@@ -139,7 +137,7 @@ class Recent:
         for number, *rest in slices:
             if isinstance(rest[0], list):
                 for key in rest[0]:
-                    recent.add(_long(key))
+                    recent.add(long_uuid(key))
             else:
                 recent._slices[number] = Slice(rest[0], int(rest[1], 16))
         return recent
@@ -148,11 +146,3 @@ class Recent:
 def window_start(position: str) -> str:
     """Return the least sort key of the window before a position: the start of a slice, so that slices are whole."""
     return uuid7_floor(from_millis(max(0, uuid7_millis(position) - WINDOW_MILLIS) // SLICE_MILLIS * SLICE_MILLIS))
-
-
-def _short(key: str) -> str:
-    return urlsafe_b64encode(uuid.UUID(key).bytes).decode().rstrip("=")
-
-
-def _long(short: str) -> str:
-    return str(uuid.UUID(bytes=urlsafe_b64decode(short + "==")))

@@ -1,42 +1,44 @@
 """Ships to an exporter that answers event by event: jobs side by side, the events of a job one after the other.
 
-What is read ahead is bounded, so memory does not grow with the backlog. Positions are stored while the run goes on, so
-that a kill repeats no more than what was in flight.
+What is read ahead is bounded, so memory does not grow with the backlog.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from waybill.errors import ExporterStopped, OutOfTime, WaybillError
+from waybill.errors import ExporterStopped, OutOfTime
+from waybill.ship.checkpoints import TROUBLE, Checkpoints
+from waybill.ship.jobs import Jobs, Parcel
 from waybill.ship.ledger import Counts
-from waybill.ship.position import Position, Tracker
+from waybill.ship.together import together
+from waybill.ship.tracker import Tracker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Iterable
 
-    from waybill.export.ports import Deadline, Delivery, StreamExporter
+    from waybill.export.ports import Deadline, StreamExporter
+    from waybill.ship.checkpoints import Trouble
     from waybill.ship.ledger import Ledger
+    from waybill.ship.position import Position
     from waybill.ship.reader import Reader
     from waybill.ship.resolve import Prepared, Resolver
 
 MOST_READ_AHEAD = 1_200
-ANSWERS_PER_CHECKPOINT = 200
-SECONDS_PER_CHECKPOINT = 1.0
+"""Events that wait for their answer."""
+
+MOST_OPEN = 2_400
+"""Steps above the position, over all shards: ids answered there are stored with it, and an item holds 400 KB."""
+
+LEAST_OPEN = 40
+ANSWERS_PER_LOOK = 50
+"""Those who wait for room look again after so many answers, or a quarter of a second."""
+
+LATE_AT_ONCE = 100
 LEAST_SECONDS = 0.5
 """With less time than this left, no further event is begun."""
-
-
-@dataclass(slots=True)
-class _Parcel:
-    """A delivery on its way, and what to do with the answer."""
-
-    delivery: Delivery
-    answered: Callable[[], None]
 
 
 class Stream:
@@ -62,14 +64,10 @@ class Stream:
         self._deadline = deadline
         self._ledger = ledger
         self.counts = Counts()
-        self._trackers: dict[int, Tracker] = {}
-        self._jobs: dict[str, deque[_Parcel]] = {}
-        self._ready: asyncio.Queue[str] = asyncio.Queue()
-        self._waiting = 0
-        self._unsaved = 0
+        self._jobs = Jobs()
         self._changed = asyncio.Event()
-        self._saved = asyncio.Event()
-        self._stopped: WaybillError | None = None
+        self._checkpoints = Checkpoints(self._snapshot, ledger.save, self._stop)
+        self._stopped: Trouble | None = None
         self._halted = False
 
     async def run(self) -> bool:
@@ -86,126 +84,143 @@ class Stream:
 
     @asynccontextmanager
     async def _at_work(self) -> AsyncIterator[None]:
-        """Keep workers and the checkpoint going; in the end store what was answered, whatever happened."""
-        workers = [asyncio.create_task(self._work()) for _ in range(self._exporter.in_flight)]
-        checkpoints = asyncio.create_task(self._checkpoints())
+        """Keep workers and checkpoints going; in the end store what was answered, whatever happened."""
+        tasks = [asyncio.create_task(self._work()) for _ in range(self._exporter.in_flight)]
+        tasks.append(asyncio.create_task(self._checkpoints.keep()))
+        for task in tasks:
+            task.add_done_callback(self._halt_if_broken)
         try:
             yield
         except BaseException:
-            self._halted = True
+            self._halt()
             raise
         finally:
-            for _ in workers:
-                self._ready.put_nowait("")
-            await asyncio.gather(*workers)
-            checkpoints.cancel()
-            await asyncio.gather(checkpoints, return_exceptions=True)
-            await self._checkpoint()
+            self._checkpoints.end()
+            self._jobs.end(len(tasks))
+            await asyncio.wait(tasks)
+            await self._checkpoints.store()
+            await together(tasks)
 
     async def _read_all(self) -> bool:
         """Read generation after generation; the next begins when all of this one is answered."""
         while True:
-            self._trackers = {number: Tracker(shard) for number, shard in self.position.shards.items()}
-            self._ledger.tally.add(0, self._trackers)
-            await asyncio.gather(*(self._read(number) for number in self._trackers))
+            before = {number: Tracker(shard) for number, shard in self.position.before.items()}
+            trackers = {number: Tracker(shard) for number, shard in self.position.shards.items()}
+            self._ledger.tally.add(0, before)
+            self._ledger.tally.add(0, trackers)
+            await self._sweep([*before.items(), *trackers.items()])
+            await together((self._read(number, tracker) for number, tracker in trackers.items()), self._halt)
             await self._drained()
             if self._over():
                 return False
             following = self._reader.next_generation(self.position)
             if following is None:
                 return True
-            await self._checkpoint()
-            self.position.generation, self.position.shards = following.generation, following.shards
+            self.position.generation, self.position.before = following.generation, following.before
+            self.position.shards = following.shards
 
-    async def _read(self, number: int) -> None:
-        """Read one shard: first what was committed late, then from the position on."""
-        tracker = self._trackers[number]
-        late = await asyncio.to_thread(self._reader.late, number, tracker.position, self.position.since)
-        for prepared in await self._resolver.prepare(late):
-            await self._admit(number, prepared, late=True)
+    async def _sweep(self, trackers: Iterable[tuple[int, Tracker]]) -> None:
+        """Find what was committed late, write it down, and send it before anything else."""
+        owed = []
+        for number, tracker in trackers:
+            keys = await asyncio.to_thread(self._reader.late, number, tracker.position, self.position.oldest_late)
+            tracker.position.owed = set(keys)
+            owed.append((number, tracker, keys))
+        self.position.swept = self._reader.horizon
+        for number, tracker, keys in owed:
+            for start in range(0, len(keys), LATE_AT_ONCE):
+                part = keys[start : start + LATE_AT_ONCE]
+                items = await asyncio.to_thread(self._reader.fetch, number, part)
+                tracker.position.owed -= set(part).difference(item.key for item in items)
+                for prepared in await self._resolver.prepare(items):
+                    await self._admit_late(number, tracker, prepared)
+
+    async def _read(self, number: int, tracker: Tracker) -> None:
+        """Read one shard from its position on."""
         async for step in self._reader.steps(number, tracker.position.key, self._reader.end_of(self.position)):
             for prepared in await self._resolver.prepare(step.items):
                 if self._over():
                     return
-                await self._admit(number, prepared)
+                await self._admit(number, tracker, prepared)
             if step.border is not None:
                 tracker.border(step.border)
             if self._over():
                 return
 
-    async def _admit(self, number: int, prepared: Prepared, *, late: bool = False) -> None:
-        """Hand an event to its job's queue, or pass over it; wait while too much is read ahead."""
-        tracker = self._trackers[number]
-        if late:
-            self.counts.late_commits += prepared.delivery is not None
-        elif prepared.key in tracker.position.answered:
+    async def _admit(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
+        """Hand an event to its job's queue, or pass over it."""
+        if prepared.key in tracker.position.answered:
             tracker.add(prepared.key, passed=True)
-            return
+        elif prepared.delivery is None:
+            await self._put_aside(prepared)
+            tracker.add(prepared.key, passed=True)
+        else:
+            await self._enqueue(Parcel(prepared.delivery, number, tracker, tracker.add(prepared.key)))
+
+    async def _admit_late(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
+        if prepared.delivery is None:
+            await self._put_aside(prepared)
+            tracker.late(prepared.key)
+        else:
+            self.counts.late_commits += 1
+            await self._enqueue(Parcel(prepared.delivery, number, tracker, None))
+
+    async def _put_aside(self, prepared: Prepared) -> None:
         if prepared.fault is not None:
             await asyncio.to_thread(self._ledger.park, prepared)
             self.counts.parked += 1
-        if prepared.delivery is None:
-            tracker.late(prepared.key) if late else tracker.add(prepared.key, passed=True)
-            self._changed.set()
-            return
-        entry = None if late else tracker.add(prepared.key)
 
-        def answered() -> None:
-            self._ledger.tally.known(number, prepared.key)
-            self.position.last = max(self.position.last, prepared.key)
-            tracker.late(prepared.key) if entry is None else tracker.done(entry)
-
-        self._enqueue(_Parcel(prepared.delivery, answered))
-        while self._waiting >= MOST_READ_AHEAD and not self._over():
-            await self._freed()
-
-    def _enqueue(self, parcel: _Parcel) -> None:
-        job = parcel.delivery.event.job
-        queue = self._jobs.get(job)
-        if queue is None:
-            self._jobs[job] = deque((parcel,))
-            self._ready.put_nowait(job)
-        else:
-            queue.append(parcel)
-        self._waiting += 1
+    async def _enqueue(self, parcel: Parcel) -> None:
+        """Put an event behind those of its job; wait while too much is read ahead."""
+        self._jobs.put(parcel)
+        most_open = max(LEAST_OPEN, MOST_OPEN // len(self.position.shards))
+        while (self._jobs.waiting >= MOST_READ_AHEAD or parcel.tracker.open >= most_open) and not self._over():
+            await self._change()
 
     async def _work(self) -> None:
         """Deliver, job by job, until told to end."""
-        while job := await self._ready.get():
+        while parcel := await self._jobs.next():
             if self._over():
-                self._changed.set()
                 continue
-            queue = self._jobs[job]
             try:
                 self._ledger.hold()
-                await self._exporter.deliver(queue[0].delivery)
-            except WaybillError as error:
+                await self._exporter.deliver(parcel.delivery)
+            except TROUBLE as error:
                 self._stop(error)
                 continue
-            self._answered(job, queue)
-            if self._unsaved >= 2 * ANSWERS_PER_CHECKPOINT and not self._over():
-                self._saved.clear()
-                await self._saved.wait()
+            self._answered(parcel)
+            while self._checkpoints.full and not self._over():
+                await self._checkpoints.room()
 
-    def _answered(self, job: str, queue: deque[_Parcel]) -> None:
-        queue.popleft().answered()
-        if queue:
-            self._ready.put_nowait(job)
+    def _answered(self, parcel: Parcel) -> None:
+        key = parcel.delivery.key
+        self._ledger.tally.known(parcel.number, key)
+        self.position.last = max(self.position.last, key)
+        if parcel.entry is None:
+            parcel.tracker.late(key)
         else:
-            del self._jobs[job]
-        self._waiting -= 1
-        self._unsaved += 1
+            parcel.tracker.done(parcel.entry)
+        self._jobs.answered(parcel)
         self.counts.answered += 1
-        if self._waiting < MOST_READ_AHEAD or self._unsaved >= ANSWERS_PER_CHECKPOINT:
+        self._checkpoints.answered()
+        if not self._jobs.waiting or not self.counts.answered % ANSWERS_PER_LOOK:
             self._changed.set()
 
-    def _stop(self, error: WaybillError) -> None:
+    def _stop(self, error: Trouble) -> None:
         if isinstance(error, ExporterStopped) and not self._deadline.remaining():
             error = OutOfTime(str(error))
         if self._stopped is None or isinstance(self._stopped, OutOfTime):
             self._stopped = error
         self._changed.set()
-        self._saved.set()
+
+    def _halt(self) -> None:
+        self._halted = True
+        self._checkpoints.end()
+        self._changed.set()
+
+    def _halt_if_broken(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            self._halt()
 
     def _over(self) -> bool:
         if self._stopped is None and self._deadline.remaining() < LEAST_SECONDS:
@@ -213,36 +228,18 @@ class Stream:
         return self._halted or self._stopped is not None
 
     async def _drained(self) -> None:
-        while self._waiting and not self._over():
-            await self._freed()
+        while self._jobs.waiting and not self._over():
+            await self._change()
 
-    async def _freed(self) -> None:
+    async def _change(self) -> None:
         """Wait until something changed, and look at the clock now and then."""
         self._changed.clear()
         try:
-            await asyncio.wait_for(self._changed.wait(), timeout=0.25)
+            async with asyncio.timeout(0.25):
+                await self._changed.wait()
         except TimeoutError:
             return
 
-    async def _checkpoints(self) -> None:
-        loop = asyncio.get_running_loop()
-        last = loop.time()
-        while True:
-            await asyncio.sleep(0.02)
-            due = self._unsaved >= ANSWERS_PER_CHECKPOINT or loop.time() - last >= SECONDS_PER_CHECKPOINT
-            if due and self._unsaved:
-                last = loop.time()
-                try:
-                    await self._checkpoint()
-                except WaybillError as error:
-                    self._stop(error)
-                    return
-
-    async def _checkpoint(self) -> None:
-        """Store the position as it is now; what is answered meanwhile comes with the next one."""
-        unsaved = self._unsaved
-        for shard in self.position.shards.values():
-            shard.recent.forget_before(shard.key)
-        await asyncio.to_thread(self._ledger.save, self.position.to_json())
-        self._unsaved -= unsaved
-        self._saved.set()
+    def _snapshot(self) -> str:
+        self.position.forget()
+        return self.position.to_json()

@@ -21,6 +21,7 @@ from waybill.ship.position import Position
 from waybill.ship.reader import Reader
 from waybill.ship.resolve import Prepared, Resolver
 from waybill.ship.stream import Stream
+from waybill.ship.together import together
 from waybill.store.keyvalue import Busy, position_key
 from waybill.store.offsets import Offset
 
@@ -118,7 +119,7 @@ class _TaskRun:
                 streams.append(self._noting_failure(config, self._stream(config, exporter, reader), exporter))
             else:
                 await self._noting_failure(config, self._batch(config, exporter, reader), exporter)
-        await asyncio.gather(*streams)
+        await together(streams)
         if deletion is not None:
             await asyncio.to_thread(deletion.run, self._run.deadline)
 
@@ -206,7 +207,7 @@ class _TaskRun:
 
     async def _shipped(self, config: AnyExporter, way: Way, exporter: StreamExporter | BatchExporter) -> Way:
         """Run a way to its end; note how far it came also when it was stopped."""
-        before = way.position.to_json()
+        before = way.position.progress
         complete = False
         try:
             complete = await way.run()
@@ -215,7 +216,7 @@ class _TaskRun:
             end = position.last if complete else min(position.last, position.lowest)
             self._ends[config.id] = end if position.last else ""
             self._answer.complete &= complete
-            self._answer.moved |= position.to_json() != before
+            self._answer.moved |= position.progress != before
             counts = exporter.outputs() | way.counts.as_json()
             self._answer.figures[config.id] = Figures(0.0 if complete else self._age(position.lowest), counts)
         return way
