@@ -5,8 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pydantic import ValidationError
 
@@ -26,6 +28,31 @@ def unknown_property(name: str, known: Sequence[str]) -> str:
         return "unknown property; leave it out"
     advice = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
     return f"unknown property; {advice}"
+
+
+def unstorable(document: Any) -> list[str]:
+    """Return one line for each value of a document that Python reads as JSON and no store takes."""
+    try:
+        orjson.dumps(document)
+    except TypeError:
+        lines = [f"{path_of(location) or 'document'}: {fault}" for location, fault in _unstorable(document)]
+        return lines or ["document: is nested too deeply"]
+    return []
+
+
+def _unstorable(document: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    todo: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
+    while todo:
+        location, value = todo.pop()
+        if isinstance(value, dict):
+            todo += [(location, key) for key in value]
+            todo += [((*location, key), item) for key, item in value.items()]
+        elif isinstance(value, list):
+            todo += [((*location, position), item) for position, item in enumerate(value)]
+        elif isinstance(value, str) and value != value.encode(errors="replace").decode():
+            yield location, "holds half of a surrogate pair, which is no text"
+        elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+            yield location, "is a number of more than 64 bits; write it as text"
 
 
 def fault_lines(error: ValidationError, known: dict[str, Sequence[str]] | None = None) -> list[str]:

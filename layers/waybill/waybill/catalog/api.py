@@ -12,9 +12,12 @@ from waybill.catalog.openapi import document
 from waybill.catalog.problems import answer_problems
 from waybill.catalog.router import router
 from waybill.catalog.services import ANONYMOUS, Request
+from waybill.errors import InvalidRequest
+from waybill.faults import unstorable
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from waybill.catalog.services import Services
@@ -28,6 +31,7 @@ class CatalogApi:
         self._app = APIGatewayHttpResolver(
             enable_validation=True, serializer=lambda found: orjson.dumps(found).decode()
         )
+        self._app.use([_storable])
         answer_problems(self._app, logger)
         self._app.include_router(router)
         self._app.get("/openapi.json", include_in_schema=False)(self._document)
@@ -45,3 +49,11 @@ class CatalogApi:
 
     def _document(self) -> Response[str]:
         return Response(200, "application/json", orjson.dumps(self.document()).decode())
+
+
+def _storable(app: APIGatewayHttpResolver, go_on: NextMiddleware) -> Response[Any]:
+    """Refuse a body that holds what no store takes."""
+    faults = unstorable(app.current_event.json_body) if app.current_event.body else []
+    if faults:
+        raise InvalidRequest(faults)
+    return go_on(app)

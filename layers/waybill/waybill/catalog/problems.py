@@ -61,6 +61,10 @@ def answer_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
         faults = lines_of([_without_place(fault) for fault in error.errors()], {})
         return problem(400, "invalid-request", "The request cannot be read", "\n".join(faults), faults)
 
+    def undecodable(_: Exception) -> Response[str]:
+        fault = "body: must be JSON in UTF-8, and not nested hundreds of levels deep"
+        return problem(400, "invalid-request", "The request cannot be read", fault, [fault])
+
     def broken(error: Exception) -> Response[str]:
         logger.error("a store does not answer", exc_info=error)
         return problem(503, "busy", "Try again", "a store of the stack does not answer as it should")
@@ -70,6 +74,7 @@ def answer_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
 
     app.exception_handler(list(_KINDS))(raised)
     app.exception_handler(RequestValidationError)(unreadable)
+    app.exception_handler([RecursionError, UnicodeError])(undecodable)
     app.exception_handler([ClientError, BotoCoreError])(broken)
     app.not_found(unknown_route)
 

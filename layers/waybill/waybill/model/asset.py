@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
@@ -135,5 +136,16 @@ def _merged_value(stored: Any, declared: Any) -> Any:
     if isinstance(declared, dict):
         return merged_metadata(stored if isinstance(stored, dict) else {}, declared)
     if isinstance(stored, list) and isinstance(declared, list):
-        return stored + [item for position, item in enumerate(declared) if item not in stored + declared[:position]]
+        return _united(stored, declared)
     return declared
+
+
+def _united(stored: list[Any], declared: list[Any]) -> list[Any]:
+    """Return the stored items, then those declared that are not among them; equal is what is the same JSON."""
+    seen = {_canonical(item) for item in stored}
+    new = {_canonical(item): item for item in reversed(declared)}
+    return stored + [item for text, item in reversed(new.items()) if text not in seen]
+
+
+def _canonical(item: Any) -> bytes:
+    return orjson.dumps(item, option=orjson.OPT_SORT_KEYS)

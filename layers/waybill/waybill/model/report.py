@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, StrictBool, StrictInt, TypeAdapter, ValidationError
 
 from waybill.errors import InvalidReport
-from waybill.faults import fault_lines
+from waybill.faults import fault_lines, unstorable
 from waybill.model.asset import AssetRef, DeclaredAsset
 from waybill.model.fields import Document, Instant, KeyPart, Namespace, Text
 
@@ -125,6 +125,9 @@ def parse_report(document: Any) -> TaskRunReport:
     Raises:
         InvalidReport: naming every fault by its path.
     """
+    faults = unstorable(document)
+    if faults:
+        raise InvalidReport(faults)
     try:
         return TaskRunReport.model_validate(document)
     except ValidationError as error:
