@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from waybill.errors import ExportFailed, InvalidFlow, LeaseLost
+from waybill.errors import ExportFailed, InvalidFlow
 from waybill.export.files.config import FileAssetExporter
 from waybill.export.ports import Deadline
 from waybill.model.flow import Flow, parse_flow
+from waybill.ship.checkpoints import TROUBLE
 from waybill.ship.task import ship
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ async def run_flow(
             answers[task.id] = await ship(services, flow, task, share, owner)
         except InvalidFlow as error:
             refused += error.faults
-        except LeaseLost as error:
+        except TROUBLE as error:
             failures.append(f"{task.id}: {error}")
         else:
             if measure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,7 +24,6 @@ from waybill.ship.resolve import Prepared, Resolver
 from waybill.ship.stream import Stream
 from waybill.ship.together import together
 from waybill.store.keyvalue import Busy, position_key
-from waybill.store.offsets import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -60,7 +60,7 @@ async def ship(services: Services, flow: Flow, task: AssetShipper, deadline: Dea
     lease = services.key_values.acquire(flow.namespace, key, flow.id, task.id, owner)
     if isinstance(lease, Busy):
         return TaskAnswer(busy=lease)
-    held = HeldLease(services.key_values, lease, services.clock)
+    held = HeldLease(services.key_values, lease, services.clock, services.offsets)
     run = Run(flow.namespace, flow.id, task.id, key, services.clock(), deadline)
     return await _TaskRun(services, task, run, held).ship()
 
@@ -87,25 +87,21 @@ class _TaskRun:
 
     async def ship(self) -> TaskAnswer:
         """Ship to every exporter, and give the lease back whatever happens."""
-        if self._services.offsets is not None:
-            self._held.begin_generation(self._services.offsets)
-        self._answer.end_fetched_date = self._held.lease.end_fetched_date
         try:
+            self._held.follow_offset()
+            self._answer.end_fetched_date = self._held.lease.end_fetched_date
             async with self._held.kept():
                 await self._ship_to_all()
         except BaseException:
-            self._release()
+            with suppress(LeaseLost):
+                self._held.release(self._answer.end_fetched_date)
             raise
         self._answer.size = self._tally.size
         if self._answer.size:
             end = min(self._ends.values())
             self._answer.end_fetched_date = iso(from_millis(uuid7_millis(end))) if end else None
-        self._release()
+        self._held.release(self._answer.end_fetched_date)
         return self._answer
-
-    def _release(self) -> None:
-        end = self._answer.end_fetched_date
-        self._held.release(end, self._services.offsets, Offset(self._held.lease.generation, end))
 
     async def _ship_to_all(self) -> None:
         """Ship to the exporters: batches one after the other, the others side by side; then delete if asked."""

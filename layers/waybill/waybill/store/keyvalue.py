@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from waybill.clock import iso, utc_now
-from waybill.errors import InvalidFlow, LeaseLost
+from waybill.errors import InvalidFlow, InvalidOffset, LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +66,7 @@ class KeyValueStore:
 
         Raises:
             InvalidFlow: the key belongs to another flow or task.
+            InvalidOffset: what stands under the key is no state.
         """
         now = self._clock()
         until = now + LEASE
@@ -90,6 +91,10 @@ class KeyValueStore:
             )
         except _Refused:
             return self._who_holds(namespace, key, flow_id, task_id, owner)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationException":
+                raise _no_state(namespace, key) from error
+            raise
         return Lease(
             namespace,
             key,
@@ -183,10 +188,12 @@ class KeyValueStore:
             raise InvalidFlow(
                 [f"tasks.{task_id}.offsetKey: {key} is the state of task {task} of flow {flow}; use another offsetKey"]
             )
-        until = _text(item, "until")
-        if until is None:
+        if "until" not in item:
             return self.acquire(namespace, key, flow_id, task_id, owner)
-        return Busy(item["owner"]["S"], datetime.fromisoformat(until))
+        try:
+            return Busy(item["owner"]["S"], datetime.fromisoformat(item["until"]["S"]))
+        except (KeyError, ValueError) as error:
+            raise _no_state(namespace, key) from error
 
     def _fenced(self, lease: Lease, update: str, values: dict[str, Any]) -> None:
         try:
@@ -194,8 +201,8 @@ class KeyValueStore:
                 lease.namespace,
                 lease.key,
                 update,
-                "fence = :fence",
-                values | {":fence": {"N": str(lease.fence)}},
+                "fence = :fence AND generation = :held",
+                values | {":fence": {"N": str(lease.fence)}, ":held": {"S": lease.generation}},
                 returned="NONE",
             )
         except _Refused:
@@ -235,6 +242,10 @@ class KeyValueStore:
 
 class _Refused(Exception):
     """A condition did not hold."""
+
+
+def _no_state(namespace: str, key: str) -> InvalidOffset:
+    return InvalidOffset(f"{namespace} {key}: holds no offset; delete it to start again from lookbackPeriod")
 
 
 def position_key(lease: Lease, exporter_id: str) -> str:

@@ -40,20 +40,24 @@ class ParameterOffsets:
         Raises:
             InvalidOffset: the parameter holds no offset.
         """
-        name = self.name(namespace, key)
-        try:
-            value = self._client.get_parameter(Name=name)["Parameter"]["Value"]
-        except self._client.exceptions.ParameterNotFound:
+        offset = self._read(namespace, key)
+        if offset is None:
             offset = Offset(uuid.uuid4().hex, None)
             self.put(namespace, key, offset)
-            return offset
-        try:
-            said = orjson.loads(value)
-            return Offset(str(said["generation"]), said.get("endFetchedDate"))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidOffset(
-                f"{name}: holds no offset; delete the parameter to start again from lookbackPeriod"
-            ) from error
+        return offset
+
+    def replace(self, namespace: str, key: str, offset: Offset) -> bool:
+        """Write a task's offset where one of the same generation stands, and tell whether it did.
+
+        Raises:
+            InvalidOffset: the parameter holds no offset.
+        """
+        stored = self._read(namespace, key)
+        if stored is None or stored.generation != offset.generation:
+            return False
+        if stored != offset:
+            self.put(namespace, key, offset)
+        return True
 
     def put(self, namespace: str, key: str, offset: Offset) -> None:
         """Write a task's offset."""
@@ -63,3 +67,17 @@ class ParameterOffsets:
     def delete(self, namespace: str, key: str) -> None:
         """Delete a task's offset, where there is one."""
         self._client.delete_parameters(Names=[self.name(namespace, key)])
+
+    def _read(self, namespace: str, key: str) -> Offset | None:
+        name = self.name(namespace, key)
+        try:
+            value = self._client.get_parameter(Name=name)["Parameter"]["Value"]
+        except self._client.exceptions.ParameterNotFound:
+            return None
+        try:
+            said = orjson.loads(value)
+            return Offset(str(said["generation"]), said.get("endFetchedDate"))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidOffset(
+                f"{name}: holds no offset; delete the parameter to start again from lookbackPeriod"
+            ) from error
