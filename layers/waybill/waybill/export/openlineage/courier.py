@@ -205,20 +205,25 @@ class Courier:
 
     async def _failed(self, event: RunEvent, case: _Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
         """Set an event aside when it is its own fault; else wait until it is worth posting it again."""
+        patience, health = self._patience, self._health
         unknown = judgement.verdict is Verdict.UNKNOWN
         case.unknown += unknown
         case.failures += not unknown
-        patience, health = self._patience, self._health
-        enough = case.unknown >= patience.unknown_tries or case.failures >= patience.failed_tries
         previous, case.failed_at = case.failed_at, time.monotonic()
+        health.troubled()
         if answer.never_sent:
             health.sign_of_outage()
+        enough = case.unknown >= patience.unknown_tries or case.failures >= patience.failed_tries
         if not enough:
             health.failed(event.id, case.began)
         elif await self._own_fault(previous):
             return case.refused(_set_aside(case, answer), judgement, answer)
-        health.troubled()
-        await self._until_worth_it(case, answer, sure=enough)
+        if health.failures_in_a_row >= patience.breaker and health.failing > 1:
+            self.breaker.open(patience.backoff(health.failures_in_a_row - patience.breaker + 2))
+        asked = seconds_to_wait(answer.retry_after)
+        await self._pause(patience.backoff(case.attempts) if asked is None else asked)
+        if enough:
+            await self._ask(case)
         return _Next.AGAIN
 
     async def _own_fault(self, previous_failure: float) -> bool:
@@ -229,20 +234,19 @@ class Courier:
             return True
         return self._health.took_others_meanwhile() and await self._probe.well() is not False
 
-    async def _until_worth_it(self, case: _Case, answer: Answer, *, sure: bool) -> None:
-        """Pause; with `sure`, until the backend is known to be well."""
-        patience, health = self._patience, self._health
-        if health.failures_in_a_row >= patience.breaker and health.failing > 1:
-            self.breaker.open(patience.backoff(health.failures_in_a_row - patience.breaker + 2))
-        pauses = case.attempts
-        asked = seconds_to_wait(answer.retry_after)
-        await self._pause(patience.backoff(pauses) if asked is None else asked)
-        while sure:
-            calm = health.calm_in()
-            if not calm and await self._well(case.failed_at):
+    async def _ask(self, case: _Case) -> None:
+        """Ask the backend whether it is well, before the try that decides about an event.
+
+        An event that may be there already is not posted again before the backend is known to be well.
+        """
+        pauses, health = case.attempts, self._health
+        while health.calm_in() or not await self._well(
+            case.failed_at, thoroughly=health.troubled_for() >= self._patience.probe_after
+        ):
+            if case.unknown < self._patience.unknown_tries:
                 return
             pauses += 1
-            await self._pause(calm or patience.backoff(pauses))
+            await self._pause(health.calm_in() or self._patience.backoff(pauses))
 
     async def _well(self, since: float, *, thoroughly: bool = False) -> bool:
         """Find out whether the backend has been well since a moment; asked once for all who want to know."""

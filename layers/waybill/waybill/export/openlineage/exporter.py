@@ -103,7 +103,7 @@ class OpenLineageExporter:
         return outcome
 
     async def _carry(self, delivery: Delivery, events: Sequence[RunEvent]) -> Outcome:
-        """Send the events of a delivery, each after the answer to the one before; what is too big, once more slimmed."""
+        """Send the events of a delivery, each after the answer to the one before; too big ones once more, slimmed."""
         slimmed = False
         position = 0
         while position < len(events):

@@ -19,6 +19,7 @@ class Patience:
         failed_tries: how often an event may be answered 5xx before it is held to be the event's own fault.
         unknown_tries: how often it may be sent without an answer before it is set aside.
         breaker: so many failures in a row, of different events, open the breaker.
+        probe_after: seconds without any success after which a harmless event may be posted to learn more.
         recovery: seconds after an outage in which a 5xx says nothing about an event; None: as the preset says.
     """
 
@@ -27,6 +28,7 @@ class Patience:
     failed_tries: int = 7
     unknown_tries: int = 3
     breaker: int = 5
+    probe_after: float = 15.0
     recovery: float | None = None
 
     def backoff(self, tries: int) -> float:
