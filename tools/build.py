@@ -70,7 +70,7 @@ def _counts(path: Path) -> bool:
 
 
 def sam(*arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run the SAM CLI in the project's folder and return what it printed.
+    """Run the SAM CLI in the project's folder and return what it printed to standard output.
 
     Args:
         arguments: the command and its options.
@@ -87,13 +87,13 @@ def sam(*arguments: str, environment: dict[str, str] | None = None) -> str:
         cwd=ROOT,
         env=_sam_environment() | (environment or {}),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
     )
     if result.returncode != 0:
-        output = "\n".join(line for line in result.stdout.splitlines() if "Uploading to" not in line)
+        lines = (result.stdout + result.stderr).splitlines()
+        output = "\n".join(line for line in lines if "Uploading to" not in line)
         raise EmulatorError(f"sam {' '.join(arguments)} failed:\n{output}")
     return result.stdout
 

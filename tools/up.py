@@ -104,21 +104,22 @@ class Standing:
         port = address.port or 80
         data = self.log.parent / "data"
         data.mkdir(parents=True, exist_ok=True)
-        processes = [self._detached(command(), process_environment(port, data))]
+        groups = [self._detached(command(), process_environment(port, data))]
         if sys.platform == "linux":
-            processes.append(self._detached([sys.executable, "-m", "tools.bridge", str(port)], dict(os.environ)))
-        self._groups.write_text(" ".join(str(process.pid) for process in processes))
+            groups.append(self._detached([sys.executable, "-m", "tools.bridge", str(port)], dict(os.environ)))
+        self._groups.write_text(" ".join(map(str, groups)))
         deadline = time.monotonic() + START_SECONDS
         while not answers(self.url):
-            if processes[0].poll() is not None or time.monotonic() > deadline:
+            if not _is_ours(groups[0]) or time.monotonic() > deadline:
                 log = self.log.read_text(errors="replace")
                 self.down()
                 raise EmulatorError(f"the emulator does not answer at {self.url}; its log:\n{log}")
             time.sleep(0.05)
 
-    def _detached(self, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _detached(self, arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Start a process that outlives this one and leads a group; return the group."""
         with self.log.open("ab") as log:
-            return subprocess.Popen(  # noqa: S603
+            process = subprocess.Popen(  # noqa: S603
                 list(arguments),
                 cwd=ROOT,
                 env=dict(environment),
@@ -127,6 +128,8 @@ class Standing:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        process.returncode = 0  # nobody waits for it, and Popen need not warn of that
+        return process.pid
 
     def _write_down(self, stack: Stack) -> None:
         """Write what `sam local invoke` cannot know: there a `Ref` is a logical id, and 127.0.0.1 the container."""

@@ -9,11 +9,19 @@ Dimensions: `service`, `flow` (`<namespace>/<flow id>.<task id>`), `exporter`.
 | `LateCommits` | count | events that were committed behind the position, sent out of order |
 | `Parked` | count | log items that cannot be read |
 | `ExporterStopped` | count | 1 when the exporter could not go on |
+
+By `service` alone, so that one alarm watches every flow:
+
+| metric | unit | what it is |
+| --- | --- | --- |
+| `RetentionUsed` | percent | the largest `LagSeconds` over the time that the log keeps an event |
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from waybill.settings import settings
 
 if TYPE_CHECKING:
     from waybill.model.flow import Flow
@@ -45,4 +53,10 @@ def publish(flow: Flow, task_id: str, answer: TaskAnswer) -> None:
             count = figures.counts.get(name)
             if isinstance(count, int):
                 metrics.add_metric(metric, MetricUnit.Count, count)
+        metrics.flush_metrics()
+    if answer.figures:
+        kept_seconds = settings().retention_days * 86_400
+        lag = max(figures.lag_seconds for figures in answer.figures.values())
+        metrics = EphemeralMetrics()
+        metrics.add_metric("RetentionUsed", MetricUnit.Percent, 100 * lag / kept_seconds)
         metrics.flush_metrics()
