@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -136,7 +136,7 @@ def test_a_changed_number_of_shards_keeps_the_order_of_each_job(world: World) ->
         ({"flowId": "load", "taskId": "orders"}, {"load.orders"}),
     ],
 )
-def test_filters_on_the_event_match_exactly(world: World, filters: dict[str, str], shipped: set[str]) -> None:
+def test_filters_on_the_event_match_exactly(world: World, filters: dict[str, Any], shipped: set[str]) -> None:
     marquez = world.stream()
     for job in ("load.customers", "load.orders", "clean.customers"):
         world.event(job)

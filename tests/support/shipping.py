@@ -27,7 +27,7 @@ from waybill.store.shards import Shards, generation_at, shard_of
 from waybill.store.states import States
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from waybill.export.ports import BatchExporter, Delivery, Run, StreamExporter
     from waybill.model.flow import AnyExporter
@@ -77,6 +77,7 @@ class TellingExporter:
         keys: the sort keys of what was delivered, over all runs, in the order of the answers.
         down: answers 503 to everything while true.
         before: awaited before each answer.
+        outcome: of every event.
     """
 
     in_flight: int = 4
@@ -84,6 +85,7 @@ class TellingExporter:
     keys: list[str] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     before: Callable[[Delivery], Awaitable[None]] | None = None
+    outcome: Outcome = Outcome.DELIVERED
     here: int = 0
 
     async def open(self) -> None:
@@ -97,7 +99,7 @@ class TellingExporter:
         self.keys.append(delivery.key)
         self.deliveries.append(delivery)
         self.here += 1
-        return Outcome.DELIVERED
+        return self.outcome
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -161,6 +163,19 @@ class Died(BaseException):
     """The process is gone; nothing of ours may catch this."""
 
 
+class MortalClient:
+    """A client whose process can be killed: nothing that it would still write arrives."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.dead:
+            raise Died
+        return getattr(self._client, name)
+
+
 @dataclass
 class World:
     """Stores on an emulator, and a clock, a catalog and exporters of the test's own."""
@@ -176,6 +191,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.dynamodb = aws_client(self.tables.url, "dynamodb")
+        self.process = MortalClient(self.dynamodb)
         self.objects = Objects(aws_client(self.tables.url, "s3"), self.tables.bucket)
         self.shards = Shards(self.dynamodb, self.tables.lineage, self.first_shards, self.clock)
         self.clock.turn(days=-30)
@@ -186,7 +202,7 @@ class World:
     def services(self) -> Services:
         """What the engine works with."""
         return Services(
-            key_values=KeyValueStore(self.dynamodb, self.tables.key_values, RETENTION, self.clock),
+            key_values=KeyValueStore(self.process, self.tables.key_values, RETENTION, self.clock),
             states=States(self.dynamodb, self.tables.key_values),
             log=LogReader(self.dynamodb, self.tables.lineage, self.objects),
             shards=self.shards,
@@ -216,6 +232,21 @@ class World:
         self.put_body(key, job, lineage_event(job, **changes).to_body())
         return key
 
+    def fill(self, jobs: Iterable[str], *, ago: float, apart: float = 0.5) -> list[str]:
+        """Put an event of each job into the log, so many seconds apart, and return their sort keys."""
+        shards = self.shards.generations()
+        keys, requests = [], []
+        for number, job in enumerate(jobs):
+            key = uuid7(self.clock() - timedelta(seconds=ago - number * apart))
+            hour = hour_of_key(key)
+            bucket = f"{hour}#{shard_of(f'{NAMESPACE}/{job}', generation_at(shards, hour).shards)}"
+            item = {"bucket": {"S": bucket}, "id": {"S": key}, "body": {"S": lineage_event(job).to_body()}}
+            requests.append({"PutRequest": {"Item": item}})
+            keys.append(key)
+        for start in range(0, len(requests), 25):
+            self.dynamodb.batch_write_item(RequestItems={self.tables.lineage: requests[start : start + 25]})
+        return keys
+
     def put_body(self, key: str, job: str, body: str) -> None:
         """Put a body, whatever it is, into the bucket of a job and a sort key."""
         hour = hour_of_key(key)
@@ -228,7 +259,12 @@ class World:
         exporters = [
             {"id": name, "type": "OpenLineageAssetExporter", "uri": "http://127.0.0.1:1"} for name in self.exporters
         ]
-        task = {"id": task_id, "type": "AssetShipper", "assetExporters": exporters, "lookbackPeriod": "PT6H"} | properties
+        task = {
+            "id": task_id,
+            "type": "AssetShipper",
+            "assetExporters": exporters,
+            "lookbackPeriod": "PT6H",
+        } | properties
         return parse_flow({"id": flow_id, "namespace": NAMESPACE, "tasks": [task]})
 
     def ship(self, flow: Any = None, *, seconds: float = 60, owner: str = "run", **properties: Any) -> dict[str, Any]:
@@ -237,6 +273,16 @@ class World:
         answer, _ = asyncio.run(run_flow(self.services, flow, seconds, owner))
         outputs: dict[str, Any] = answer["outputs"][flow.shippers[0].id]
         return outputs
+
+    def ship_and_die(self, **properties: Any) -> None:
+        """Run a flow whose process is killed on the way: something must set `process.dead`."""
+        try:
+            self.ship(**properties)
+        except Died:
+            self.process.dead = False
+            self.clock.turn(seconds=61)
+        else:
+            raise AssertionError("nothing killed the process")
 
     def state(self) -> dict[str, Any]:
         """Return the state of the task, without types; empty where there is none."""

@@ -95,15 +95,11 @@ class KeyValueStore:
             if error.response["Error"]["Code"] == "ValidationException":
                 raise _no_state(namespace, key) from error
             raise
-        return Lease(
-            namespace,
-            key,
-            item["generation"]["S"],
-            owner,
-            int(item["fence"]["N"]),
-            until,
-            _text(item, "endFetchedDate"),
-        )
+        try:
+            generation, fence = item["generation"]["S"], int(item["fence"]["N"])
+        except KeyError as error:
+            raise _no_state(namespace, key) from error
+        return Lease(namespace, key, generation, owner, fence, until, _text(item, "endFetchedDate"))
 
     def renew(self, lease: Lease) -> Lease:
         """Hold a lease longer.

@@ -1,0 +1,186 @@
+"""Where a task is: stored, reset by deleting, and refused when what stands there is no offset (DESIGN 7)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.shipping import NAMESPACE, STATE_KEY
+from tests.support.tables import aws_client
+from waybill.errors import ExportFailed, InvalidFlow
+from waybill.store.offsets import ParameterOffsets
+
+if TYPE_CHECKING:
+    from tests.support.shipping import World
+    from waybill.export.ports import Delivery
+
+
+@pytest.fixture
+def parameters(world: World) -> Any:
+    """The offsets of the world's tasks in Parameter Store."""
+    ssm = aws_client(world.tables.url, "ssm")
+    world.offsets = ParameterOffsets(ssm, f"stack-{uuid.uuid4().hex[:8]}")
+    return ssm
+
+
+def parameter(world: World) -> str:
+    assert world.offsets is not None
+    return world.offsets.name(NAMESPACE, STATE_KEY)
+
+
+def test_deleting_the_state_starts_again_from_the_lookback_period(world: World) -> None:
+    marquez = world.stream()
+    keys = [world.event(ago=7 * 3_600), world.event(ago=3_600), world.event(ago=60)]
+    world.ship(lookbackPeriod="P1D")
+    assert marquez.keys == keys
+
+    world.delete_state()
+    answer = world.ship(lookbackPeriod="PT2H")
+
+    assert marquez.keys == keys + keys[1:]
+    assert answer["size"] == 2
+
+
+def test_deleting_the_state_while_the_task_runs_is_a_reset_all_the_same(world: World) -> None:
+    marquez = world.stream(in_flight=1)
+    keys = [world.event(ago=60 - number) for number in range(3)]
+
+    async def reset(_: Delivery) -> None:
+        if not marquez.keys:
+            world.delete_state()
+
+    marquez.before = reset
+    with pytest.raises(ExportFailed, match="the state was deleted"):
+        world.ship()
+    assert world.state() == {}
+    marquez.before = None
+
+    world.ship()
+
+    assert marquez.keys == keys + keys
+
+
+def test_deleting_the_parameter_starts_again_from_the_lookback_period(world: World, parameters: Any) -> None:
+    marquez = world.stream()
+    keys = [world.event(ago=90), world.event(ago=60)]
+    first = world.ship()
+    value = json.loads(parameters.get_parameter(Name=parameter(world))["Parameter"]["Value"])
+    assert value == {"generation": world.state()["generation"], "endFetchedDate": first["endFetchedDate"]}
+    assert world.ship() == first | {"size": 0, "outputs": {"marquez": {"delivered": 0}}}
+
+    parameters.delete_parameter(Name=parameter(world))
+    again = world.ship()
+
+    assert marquez.keys == keys + keys
+    assert again == first
+
+
+def test_deleting_the_parameter_while_the_task_runs_is_a_reset_all_the_same(world: World, parameters: Any) -> None:
+    marquez = world.stream(in_flight=1)
+    keys = [world.event(ago=60 - number) for number in range(2)]
+
+    async def reset(_: Delivery) -> None:
+        if not marquez.keys:
+            parameters.delete_parameter(Name=parameter(world))
+
+    marquez.before = reset
+    with pytest.raises(ExportFailed, match="the parameter was deleted or changed while the task ran"):
+        world.ship()
+    marquez.before = None
+
+    world.ship()
+
+    assert marquez.keys == keys + keys
+
+
+@pytest.mark.parametrize("value", ["2026-12-01T09:00:00Z", "[]", '{"endFetchedDate": null}', "17"])
+def test_a_parameter_that_is_no_offset_fails_the_task_and_stays_as_it_is(
+    world: World, parameters: Any, value: str
+) -> None:
+    marquez = world.stream()
+    world.event()
+    parameters.put_parameter(Name=parameter(world), Value=value, Type="String")
+
+    for _ in range(2):
+        with pytest.raises(ExportFailed) as failure:
+            world.ship()
+        assert str(failure.value) == (
+            f"ship_lineage: {parameter(world)}: holds no offset; "
+            "delete the parameter to start again from lookbackPeriod"
+        )
+
+    assert marquez.keys == []
+    assert parameters.get_parameter(Name=parameter(world))["Parameter"]["Value"] == value
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"fence": {"S": "one"}},
+        {"fence": {"N": "1"}, "generation": {"S": "g"}, "until": {"S": "tomorrow"}},
+        {"fence": {"N": "1"}, "generation": {"S": "g"}, "until": {"N": "17"}, "owner": {"S": "me"}},
+    ],
+)
+def test_a_state_that_is_none_fails_the_task(world: World, damage: dict[str, Any]) -> None:
+    world.stream()
+    item = {"namespace": {"S": NAMESPACE}, "key": {"S": STATE_KEY}} | damage
+    world.dynamodb.put_item(TableName=world.tables.key_values, Item=item)
+
+    with pytest.raises(ExportFailed) as failure:
+        world.ship()
+
+    assert str(failure.value) == (
+        f"ship_lineage: {NAMESPACE} {STATE_KEY}: holds no offset; delete it to start again from lookbackPeriod"
+    )
+
+
+def test_a_plain_value_under_the_key_is_left_alone_and_the_task_starts_at_the_lookback_period(world: World) -> None:
+    marquez = world.stream()
+    item = {"namespace": {"S": NAMESPACE}, "key": {"S": STATE_KEY}, "value": {"S": "2026-12-01T09:00:00Z"}}
+    world.dynamodb.put_item(TableName=world.tables.key_values, Item=item)
+    key = world.event()
+
+    world.ship()
+
+    assert marquez.keys == [key]
+
+
+@pytest.mark.parametrize("body", ["2026-12-01T09:00:00Z", "{}", "[1]", '{"since": 1, "shards": {"a": {}}}'])
+def test_a_position_that_is_none_fails_its_exporter_alone(world: World, body: str) -> None:
+    broken, good = world.stream("broken"), world.stream("good")
+    world.ship()
+    key = world.event(ago=31)
+    (name,) = (name for name in world.values() if name.endswith("#broken"))
+    world.dynamodb.update_item(
+        TableName=world.tables.key_values,
+        Key={"namespace": {"S": NAMESPACE}, "key": {"S": name}},
+        UpdateExpression="SET body = :body",
+        ExpressionAttributeValues={":body": {"S": body}},
+    )
+
+    with pytest.raises(ExportFailed) as failure:
+        world.ship()
+
+    assert str(failure.value) == (
+        f"ship_lineage.broken: {name}: holds no position; delete it to start again from lookbackPeriod"
+    )
+    assert (broken.keys, good.keys) == ([], [key])
+
+
+def test_without_access_to_every_namespace_a_filter_on_a_namespace_is_needed(world: World) -> None:
+    marquez = world.stream()
+    world.barred = ["company.secret"]
+    world.event()
+
+    with pytest.raises(InvalidFlow) as refusal:
+        world.ship()
+    assert str(refusal.value) == (
+        f"tasks.ship_lineage: flows of {NAMESPACE} may not access company.secret; "
+        "set flowNamespace or assetNamespace, or allow the namespace there"
+    )
+    assert (marquez.keys, world.values()) == ([], {})
+
+    assert world.ship(flowNamespace=NAMESPACE)["size"] == 1
