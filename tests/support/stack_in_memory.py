@@ -8,15 +8,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import pytest
 from aws_lambda_powertools import Logger
+from moto import mock_aws
 
+from waybill.model.asset import TABLE
 from waybill.model.event import LineageEvent, event_from_body
 from waybill.record.wiring import recorder_of
 from waybill.settings import Settings
-from waybill.store.catalog import AssetStore
+from waybill.store import aws
+from waybill.store.catalog import AssetStore, Writer
+from waybill.store.locks import LockStore
 from waybill.store.namespaces import NamespaceStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from waybill.model.asset import Asset
     from waybill.record.recorder import Recorder
 
@@ -33,6 +40,34 @@ def report(**changes: Any) -> dict[str, Any]:
         "startDate": "2026-12-01T09:00:00Z",
         "endDate": "2026-12-01T09:00:05Z",
     } | changes
+
+
+@pytest.fixture(scope="module")
+def _moto() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.delenv("AWS_ENDPOINT_URL", raising=False)
+        with mock_aws():
+            _forget_clients()
+            yield
+    _forget_clients()
+
+
+@pytest.fixture
+def stack(_moto: None) -> StackInMemory:
+    """A stack of the test's own."""
+    return stack_in_memory()
+
+
+@pytest.fixture
+def stack_of_comparison(_moto: None) -> StackInMemory:
+    """Another stack, to compare with."""
+    return stack_in_memory()
+
+
+def _forget_clients() -> None:
+    aws.client.cache_clear()
+    aws.single_try_client.cache_clear()
 
 
 @dataclass
@@ -55,12 +90,26 @@ class StackInMemory:
         return AssetStore(self.dynamodb, self.settings.catalog_table)
 
     @property
+    def locks(self) -> LockStore:
+        return LockStore(self.dynamodb, self.settings.catalog_table)
+
+    @property
     def namespaces(self) -> NamespaceStore:
         return NamespaceStore(self.dynamodb, self.settings.key_value_table)
 
     def record(self, **changes: Any) -> dict[str, Any]:
         """Record a report and return the answer."""
         return self.recorder.record(report(**changes))
+
+    def write(self, asset_id: str, *, run: str = "", **properties: Any) -> dict[str, Any]:
+        """Record a run of its own that writes one asset."""
+        output = {"id": asset_id, "type": TABLE} | properties
+        return self.record(taskRunId=run or uuid.uuid4().hex, assets={"outputs": [output]})
+
+    def delete(self, asset_id: str) -> None:
+        """Mark an asset as deleted."""
+        stored = self.assets.load(asset_id)
+        self.assets.write(asset_id, stored, _deleted, Writer("USER#test"))
 
     def asset(self, asset_id: str) -> Asset:
         """Return a stored asset."""
@@ -85,16 +134,29 @@ class StackInMemory:
         rows = [(item["pk"]["S"], item["sk"]["S"]) for item in self.items(self.settings.catalog_table)]
         return sorted((pk.removeprefix("asset#"), sk.split("#")[1]) for pk, sk in rows if sk.startswith("use#"))
 
+    def empty(self) -> None:
+        """Remove every item of the log and the catalog."""
+        for table, keys in (
+            (self.settings.lineage_table, ("bucket", "id")),
+            (self.settings.catalog_table, ("pk", "sk")),
+        ):
+            for item in self.items(table):
+                self.dynamodb.delete_item(TableName=table, Key={key: item[key] for key in keys})
+
     def announced(self) -> list[dict[str, Any]]:
         """Return what was put on the bus since the last call."""
         messages = self.sqs.receive_message(QueueUrl=self.bus_queue, MaxNumberOfMessages=10).get("Messages", [])
         return [json.loads(message["Body"]) for message in messages]
 
 
+def _deleted(asset: Asset | None) -> Asset | None:
+    return asset and asset.model_copy(update={"deleted": True})
+
+
 def stack_in_memory() -> StackInMemory:
     """Make a stack under names that nobody else uses. Moto must be active."""
     name = uuid.uuid4().hex[:12]
-    dynamodb, s3, sqs, bus = (boto3.client(service) for service in ("dynamodb", "s3", "sqs", "events"))
+    dynamodb, s3, sqs, bus = boto3.client("dynamodb"), boto3.client("s3"), boto3.client("sqs"), boto3.client("events")
     _table(dynamodb, f"log-{name}", ("bucket", "id"), {})
     indexes = {"byNamespace": ("namespace", "id"), "byJob": ("job", "use")}
     _table(dynamodb, f"catalog-{name}", ("pk", "sk"), indexes)

@@ -78,13 +78,12 @@ class AssetRecorder:
         self._rules.load(_namespaces(bundles, stored))
         todo = [asset_id for asset_id in changes if asset_id not in done]
         results = side_by_side(lambda asset_id: self._try(asset_id, stored.get(asset_id), changes[asset_id]), todo)
-        outcome = AssetChanges(done=dict(done))
-        for asset_id, (change, reason) in zip(todo, results, strict=True):
-            if reason:
-                outcome.failed[asset_id] = reason
-            elif change:
-                outcome.done[asset_id] = change
-        return outcome
+        found = {asset_id: (change, "") for asset_id, change in done.items()} | dict(zip(todo, results, strict=True))
+        ordered = [(asset_id, *found[asset_id]) for asset_id in (*outputs, *inputs) if asset_id in found]
+        return AssetChanges(
+            done={asset_id: change for asset_id, change, _ in ordered if change},
+            failed={asset_id: reason for asset_id, _, reason in ordered if reason},
+        )
 
     def _try(self, asset_id: str, stored: StoredAsset | None, change: Change) -> tuple[str, str]:
         """Write an asset; return what became of it, or the reason why nothing did."""
