@@ -161,7 +161,7 @@ Its names:
 To try it:
 
   .venv/bin/waybill record events/demo/warehouse.jsonl
-  .venv/bin/waybill ship events/ship_lineage_to_marquez.json
+  .venv/bin/waybill ship --flow events/ship_lineage_to_marquez.json
   .tools/sam/bin/sam local invoke ShipperFunction --event events/ship_lineage_to_marquez.json    # in a container
 
 After a change run make up again; make down ends it."""

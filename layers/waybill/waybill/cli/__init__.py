@@ -28,6 +28,8 @@ COMMANDS = {
 }
 """Each command and what it is for; its module is of the same name and holds a `typer.Typer` named `app`."""
 
+ROOT_ALONE = ("install_completion", "show_completion")
+
 
 class LazyCommands(TyperGroup):
     """The commands by name; those that run are imported, the others are but their line of help."""
@@ -56,6 +58,7 @@ def load(name: str) -> Any:
     """Import a command."""
     module = import_module(f"waybill.cli.{name.replace('-', '_')}")
     command = typer.main.get_command(module.app)
+    command.params = [each for each in command.params if each.name not in ROOT_ALONE]
     command.name = name
     command.help = command.help or COMMANDS[name]
     return command
