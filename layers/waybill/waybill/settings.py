@@ -51,7 +51,11 @@ def read_settings(environment: dict[str, str]) -> Settings:
     if faults:
         raise ConfigurationFault("\n".join(faults))
     return Settings(
-        *(environment[name] for name in required),
+        lineage_table=environment["LINEAGE_TABLE"],
+        catalog_table=environment["CATALOG_TABLE"],
+        key_value_table=environment["KEY_VALUE_TABLE"],
+        lineage_bucket=environment["LINEAGE_BUCKET"],
+        lineage_bus=environment["LINEAGE_BUS"],
         stack_name=environment.get("STACK_NAME", "waybill"),
         settle_seconds=numbers["SETTLE_SECONDS"],
         retention_days=int(numbers["LINEAGE_RETENTION_DAYS"]),

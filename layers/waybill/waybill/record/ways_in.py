@@ -1,4 +1,4 @@
-"""The ways in which a report reaches the recorder: by itself, on the bus, in a batch of the queue, by a pointer to S3."""
+"""The ways in which a report reaches the recorder: by itself, on the bus, in a batch of the queue, by a pointer."""
 
 from __future__ import annotations
 
