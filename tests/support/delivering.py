@@ -86,6 +86,13 @@ class Letters:
         """Keep a letter."""
         self.letters.append(letter)
 
+    def put_once(self, letter: DeadLetter) -> bool:
+        """Keep a letter unless it is there."""
+        new = letter.key not in [other.key for other in self.letters]
+        if new:
+            self.letters.append(letter)
+        return new
+
 
 @dataclass
 class Shipped:

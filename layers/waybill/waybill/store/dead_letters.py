@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from waybill.settings import Settings
 
 MARK = "#dead#"
+FAILED_LATER = "failed later"
+"""The kind of a letter about an event that a backend took and could not process afterwards."""
+
+_REPORTED_AGAIN = timedelta(days=2)
 _LARGEST_INLINE = 250_000
 
 
@@ -121,11 +125,19 @@ class DeadLetters:
             item["content"] = {"S": content}
         self._client.put_item(TableName=self._table, Item=item)
 
+    def put_once(self, letter: DeadLetter) -> bool:
+        """Keep a letter unless it is there, or was there and dropped; return whether it was new."""
+        item = self._client.get_item(TableName=self._table, Key=_key(letter.namespace, letter.key), ConsistentRead=True)
+        if "Item" in item:
+            return False
+        self.put(letter)
+        return True
+
     def all(self) -> Iterator[DeadLetter]:
         """Return every letter without its events, by key. Reads the whole key-value table: for people."""
         pages = self._client.get_paginator("scan").paginate(
             TableName=self._table,
-            FilterExpression="contains(#key, :mark)",
+            FilterExpression="contains(#key, :mark) AND attribute_exists(letter)",
             ProjectionExpression="letter, #key",
             ExpressionAttributeNames={"#key": "key"},
             ExpressionAttributeValues={":mark": {"S": MARK}},
@@ -139,7 +151,7 @@ class DeadLetters:
         item = self._client.get_item(
             TableName=self._table, Key=_key(letter.namespace, letter.key), ConsistentRead=True
         ).get("Item")
-        if item is None:
+        if item is None or "letter" not in item:
             return None
         pointer = item.get("contentObject", {}).get("S")
         content = json.loads(self._objects.get(pointer) if pointer else item["content"]["S"])
@@ -147,8 +159,16 @@ class DeadLetters:
         return DeadLetter(**summary, event=content["event"], run_events=content["runEvents"])
 
     def drop(self, letter: DeadLetter) -> None:
-        """Forget a letter. Its object in S3, if any, goes with the bucket's lifecycle."""
-        self._client.delete_item(TableName=self._table, Key=_key(letter.namespace, letter.key))
+        """Forget a letter. Its object in S3, if any, goes with the bucket's lifecycle.
+
+        What a backend goes on reporting for a day leaves a mark for that long, so that it does not come back.
+        """
+        key = _key(letter.namespace, letter.key)
+        if letter.kind == FAILED_LATER:
+            expires = {"N": str(int((datetime.now(UTC) + _REPORTED_AGAIN).timestamp()))}
+            self._client.put_item(TableName=self._table, Item=key | {"expires": expires})
+        else:
+            self._client.delete_item(TableName=self._table, Key=key)
 
 
 def _object_key(letter: DeadLetter) -> str:

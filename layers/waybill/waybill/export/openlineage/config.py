@@ -103,7 +103,7 @@ class OpenLineageAssetExporter(Document):
     id: ExporterId
     type: Literal["OpenLineageAssetExporter"]
     backend: BackendName = "marquez"
-    domain_id: Text | None = None
+    domain_id: Annotated[str, Field(pattern=r"^dzd[-_][a-zA-Z0-9_-]{1,36}$")] | None = None
     uri: Annotated[Url | None, Field(validate_default=True)] = None
     mappings: dict[str, DatasetMapping] = Field(default_factory=dict)
     auth: AuthConfig = NoAuth()

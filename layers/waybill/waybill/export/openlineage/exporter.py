@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import orjson
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,10 +18,11 @@ from waybill.export.openlineage.patience import Patience
 from waybill.export.openlineage.probe import Probe
 from waybill.export.openlineage.senders import sender_of
 from waybill.export.ports import Outcome
-from waybill.store.dead_letters import DeadLetter
+from waybill.store.dead_letters import FAILED_LATER, DeadLetter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
     from waybill.export.openlineage.mapping import RunEvent
@@ -35,6 +36,19 @@ class DeadLetterStore(Protocol):
 
     def put(self, letter: DeadLetter) -> None:
         """Keep a letter."""
+
+    def put_once(self, letter: DeadLetter) -> bool:
+        """Keep a letter unless it is or was there; return whether it was new."""
+        ...
+
+
+@runtime_checkable
+class LaterFailures(Protocol):
+    """A sender whose backend may say later that it could not process an event after all."""
+
+    async def later_failures(self, started: datetime) -> list[tuple[str, dict[str, Any]]]:
+        """Return such events by the backend's id of each."""
+        ...
 
 
 class OpenLineageExporter:
@@ -78,6 +92,9 @@ class OpenLineageExporter:
             ExporterStopped: a secret or certificate cannot be had.
         """
         await self._sender.open()
+        if isinstance(self._sender, LaterFailures):
+            for identifier, event in await self._sender.later_failures(self._run.started):
+                self._counts["failedLater"] += await asyncio.to_thread(self._report_later, identifier, event)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -143,9 +160,31 @@ class OpenLineageExporter:
             raise self._courier.stop(f"a dead letter could not be kept: {error}") from error
         return Outcome.REJECTED
 
+    def _report_later(self, identifier: str, event: dict[str, Any]) -> bool:
+        """Make a dead letter of an event that was taken and could not be processed then."""
+        now = iso(utc_now())
+        return self._dead_letters.put_once(
+            DeadLetter(
+                namespace=self._run.namespace,
+                state_key=self._run.state_key,
+                exporter_id=self._config.id,
+                event_key=f"later-{identifier}",
+                job=f"{event['job']['namespace']}/{event['job']['name']}",
+                reason=f"taken as {identifier}, and not processed later",
+                kind=FAILED_LATER,
+                status=None,
+                answer="",
+                attempts=1,
+                first=now,
+                last=now,
+                run_events=[event],
+            )
+        )
+
     def outputs(self) -> dict[str, Any]:
         """Return what became of the events."""
-        return {name: self._counts[name] for name in COUNTS}
+        later = {"failedLater": self._counts["failedLater"]} if self._counts["failedLater"] else {}
+        return {name: self._counts[name] for name in COUNTS} | later
 
 
 def _not_sent(reason: str) -> Refusal:

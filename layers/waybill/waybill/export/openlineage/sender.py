@@ -72,9 +72,9 @@ class Sender(Protocol):
 class HttpSender:
     """Posts to one address."""
 
-    def __init__(self, config: OpenLineageAssetExporter, deadline: Deadline) -> None:
+    def __init__(self, config: OpenLineageAssetExporter, url: str, deadline: Deadline) -> None:
         self._config = config
-        self._url = URL(config.url)
+        self._url = URL(url)
         self._gzip_over = config.compression.over if config.compression.type == "gzip" else None
         self._deadline = deadline
         self._auth = auth_of(config.auth)
