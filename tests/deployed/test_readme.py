@@ -21,8 +21,8 @@ RUN_ELSEWHERE = {
     "make demo": ("tests/deployed/test_demo.py", "demo.run"),
     "make test": (".ci/run", "make test"),
     "make setup": (".ci/run", "make test"),
-    "make up": ("tests/deployed/test_up.py", "up"),
-    "make down": ("tests/deployed/test_up.py", "down"),
+    "make up": ("tests/container/test_sam_local.py", "standing.up()"),
+    "make down": ("tests/container/test_sam_local.py", "standing.down()"),
 }
 """What runs a command that cannot be run from within a test, and a word of its that shows it."""
 
