@@ -188,6 +188,7 @@ class World:
     offsets: ParameterOffsets | None = None
     first_shards: int = 4
     settle: timedelta = SETTLE
+    fixed_services: Services | None = None
 
     def __post_init__(self) -> None:
         self.dynamodb = aws_client(self.tables.url, "dynamodb")
@@ -201,7 +202,7 @@ class World:
     @property
     def services(self) -> Services:
         """What the engine works with."""
-        return Services(
+        return self.fixed_services or Services(
             key_values=KeyValueStore(self.process, self.tables.key_values, RETENTION, self.clock),
             states=States(self.dynamodb, self.tables.key_values),
             log=LogReader(self.dynamodb, self.tables.lineage, self.objects),

@@ -6,6 +6,7 @@ Reading the log is the hot path, so an event is a plain dataclass and its body o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,6 +17,9 @@ from waybill.model.asset import AssetRef
 
 if TYPE_CHECKING:
     from waybill.model.report import Bundle, TaskRunReport
+
+
+_TEXTS = ("id", "namespace", "flowId", "executionId", "taskId", "taskRunId", "state", "startDate", "endDate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +97,11 @@ def event_from_body(key: str, body: str | bytes) -> LineageEvent:
     """Read an event from the body and the sort key of the log's item.
 
     Raises:
-        ValueError, KeyError, TypeError: the body is no lineage event.
+        ValueError, KeyError, TypeError, AttributeError: the body is no lineage event.
     """
     said = orjson.loads(body)
+    inputs, outputs = [AssetRef(**ref) for ref in said["inputs"]], [AssetRef(**ref) for ref in said["outputs"]]
+    _require_types(said, [*inputs, *outputs])
     return LineageEvent(
         id=said["id"],
         namespace=said["namespace"],
@@ -110,10 +116,22 @@ def event_from_body(key: str, body: str | bytes) -> LineageEvent:
         execution_start_date=said.get("executionStartDate"),
         error=said.get("error"),
         labels=said.get("labels") or {},
-        inputs=tuple([AssetRef(**ref) for ref in said["inputs"]]),
-        outputs=tuple([AssetRef(**ref) for ref in said["outputs"]]),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
         created=iso(from_millis(uuid7_millis(key))),
     )
+
+
+def _require_types(said: dict[str, Any], refs: list[AssetRef]) -> None:
+    """Make sure that text is text and time is time: a join costs a tenth of checking each."""
+    "".join([said[name] for name in _TEXTS])
+    "".join([ref.id for ref in refs])
+    for name in ("labels", "error"):
+        texts = said.get(name)
+        if texts:
+            "".join([*texts.keys(), *texts.values()])
+    datetime.fromisoformat(said["startDate"])
+    datetime.fromisoformat(said["endDate"])
 
 
 def event_of(report: TaskRunReport, bundle: Bundle, number: int) -> LineageEvent:

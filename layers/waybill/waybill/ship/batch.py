@@ -34,6 +34,9 @@ class Batch:
     Args:
         generation: of the state; a batch committed before a reset is not found after it.
         position: where the exporter is; replaced as batches are committed.
+
+    Attributes:
+        reached: the sort key up to which everything is done.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Batch:
         self._ledger = ledger
         self.counts = Counts()
         self._complete = False
+        self.reached = position.lowest
 
     async def run(self) -> bool:
         """Ship until the horizon, the deadline or trouble; return whether the end of the log was reached.
@@ -121,7 +125,7 @@ class Batch:
     ) -> Iterator[tuple[int, Prepared]]:
         """Return what is to be written: late commits first, then the shards merged by key."""
         for number, tracker in [*before.items(), *trackers.items()]:
-            keys = self._reader.late(number, tracker.position, ahead.oldest_late)
+            keys = self._reader.late(number, tracker.position, ahead)
             for prepared in self._resolver.prepare_now(self._reader.fetch(number, keys)):
                 self._passed(prepared)
                 self.counts.late_commits += prepared.delivery is not None
@@ -137,6 +141,7 @@ class Batch:
                 continue
             self._passed(item)
             trackers[number].add(key, passed=True)
+            self.reached = key
             yield number, item
             if count % 64 == 0 and self._deadline.remaining() < LEAST_SECONDS:
                 self._complete = False

@@ -108,12 +108,14 @@ class Reader:
             return LogPage([], None)
         return self._log.page(f"{asked.hour}#{number}", asked.after, until)
 
-    def late(self, number: int, shard: ShardPosition, oldest: str) -> list[str]:
-        """Return the events of a shard, from `oldest` on, that were committed behind the position it has passed.
+    def late(self, number: int, shard: ShardPosition, position: Position) -> list[str]:
+        """Return the events of a position's shard that were committed behind it after it had passed their place.
 
         Those that an earlier run found, and could not bring to an answer, are among them.
         """
-        oldest = max(oldest, window_start(shard.key))
+        oldest = max(position.oldest_late, window_start(shard.key))
+        if position.shards.get(number) is shard and position.generation != self._generations[0].start:
+            oldest = max(oldest, _border(position.generation))
         present: list[str] = []
         hour = hour_of_key(oldest)
         while max(oldest, _border(hour)) < shard.key:

@@ -108,7 +108,9 @@ class Resolver:
 
 def _event(item: LogItem) -> LineageEvent | str:
     """Read an item, or say why it cannot be read."""
+    if item.fault is not None:
+        return f"the log item holds no lineage event: {item.fault}"
     try:
         return event_from_body(item.key, item.body)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         return f"the log item holds no lineage event: {type(error).__name__}: {error}"

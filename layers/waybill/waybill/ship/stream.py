@@ -65,6 +65,7 @@ class Stream:
         self._ledger = ledger
         self.counts = Counts()
         self._jobs = Jobs()
+        self._read_to_end: list[Tracker] = []
         self._changed = asyncio.Event()
         self._checkpoints = Checkpoints(self._snapshot, ledger.save, self._stop)
         self._stopped: Trouble | None = None
@@ -81,6 +82,14 @@ class Stream:
         if self._stopped is not None and not isinstance(self._stopped, OutOfTime):
             raise self._stopped
         return complete and self._stopped is None
+
+    @property
+    def reached(self) -> str:
+        """The sort key up to which everything is done, now that the run has ended."""
+        done = [tracker.position for tracker in self._read_to_end if not tracker.open]
+        return min(
+            (shard.key for shard in self.position.shards.values() if shard not in done), default=self._reader.horizon
+        )
 
     @asynccontextmanager
     async def _at_work(self) -> AsyncIterator[None]:
@@ -108,6 +117,7 @@ class Stream:
             trackers = {number: Tracker(shard) for number, shard in self.position.shards.items()}
             self._ledger.tally.add(0, before)
             self._ledger.tally.add(0, trackers)
+            self._read_to_end.clear()
             await self._sweep([*before.items(), *trackers.items()])
             await together((self._read(number, tracker) for number, tracker in trackers.items()), self._halt)
             await self._drained()
@@ -123,7 +133,7 @@ class Stream:
         """Find what was committed late, write it down, and send it before anything else."""
         owed = []
         for number, tracker in trackers:
-            keys = await asyncio.to_thread(self._reader.late, number, tracker.position, self.position.oldest_late)
+            keys = await asyncio.to_thread(self._reader.late, number, tracker.position, self.position)
             tracker.position.owed = set(keys)
             owed.append((number, tracker, keys))
         self.position.swept = self._reader.horizon
@@ -137,6 +147,8 @@ class Stream:
 
     async def _read(self, number: int, tracker: Tracker) -> None:
         """Read one shard from its position on."""
+        if self._over():
+            return
         async for step in self._reader.steps(number, tracker.position.key, self._reader.end_of(self.position)):
             for prepared in await self._resolver.prepare(step.items):
                 if self._over():
@@ -146,6 +158,7 @@ class Stream:
                 tracker.border(step.border)
             if self._over():
                 return
+        self._read_to_end.append(tracker)
 
     async def _admit(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
         """Hand an event to its job's queue, or pass over it."""

@@ -209,12 +209,12 @@ class _TaskRun:
             complete = await way.run()
         finally:
             position = self._positions[config.id] = way.position
-            end = position.last if complete else min(position.last, position.lowest)
+            end = position.last if complete else min(position.last, way.reached)
             self._ends[config.id] = end if position.last else ""
             self._answer.complete &= complete
             self._answer.moved |= position.progress != before
             counts = exporter.outputs() | way.counts.as_json()
-            self._answer.figures[config.id] = Figures(0.0 if complete else self._age(position.lowest), counts)
+            self._answer.figures[config.id] = Figures(0.0 if complete else self._age(way.reached), counts)
         return way
 
     def _age(self, key: str) -> float:

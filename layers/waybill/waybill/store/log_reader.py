@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -17,10 +19,11 @@ MOST_FETCHED_BYTES = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class LogItem:
-    """An event as it stands in the log: its sort key and its body, unread."""
+    """An event as it stands in the log: its sort key and its body, unread; or why there is no body."""
 
     key: str
     body: str | bytes
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,15 @@ class LogReader:
         return answer
 
     def _item(self, item: dict[str, Any]) -> LogItem:
+        key = item["id"]["S"]
         if "object" in item:
-            return LogItem(item["id"]["S"], self._objects.get(item["object"]["S"]))
-        return LogItem(item["id"]["S"], item["body"]["S"] if "body" in item else "")
+            return self._fetched(key, item["object"]["S"])
+        return LogItem(key, item["body"]["S"]) if "body" in item else LogItem(key, "", "it has no body")
+
+    def _fetched(self, key: str, name: str) -> LogItem:
+        try:
+            return LogItem(key, self._objects.get(name))
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            return LogItem(key, "", f"its body {name} is not in S3 any more")
