@@ -21,7 +21,6 @@ from waybill.export.files.compression import compressor
 from waybill.export.files.config import FileAssetExporter
 from waybill.export.files.exporter import FileExporter
 from waybill.export.files.lines import renderer
-from waybill.export.files.series import PART_BYTES
 from waybill.export.files.upload import PART_BYTES
 from waybill.export.ports import Deadline, Delivery, Run
 from waybill.ids import derived_uuid
@@ -89,7 +88,7 @@ def _memory_growth(url: str) -> dict[str, Any]:
         "unit": "bytes",
         "against": f"the peak at {FEW} events, {few} bytes",
         "ratio": round(many / few, 2),
-        "note": f"peak resident memory of a process that writes {MANY} events, not compressed, into files of {MAX_LINES}",
+        "note": f"peak resident memory of a process that writes {MANY} events, not compressed, files of {MAX_LINES}",
     }
 
 

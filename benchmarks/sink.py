@@ -1,4 +1,4 @@
-"""An S3 that takes everything and keeps nothing, in a process of its own: what is measured is the writer, not the store."""
+"""An S3 that takes everything and keeps nothing, in a process of its own: the writer is measured, not the store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Sink(BaseHTTPRequestHandler):
         left = int(self.headers.get("Content-Length", 0))
         block = memoryview(bytearray(min(left, BLOCK)))
         while left:
-            left -= self.rfile.readinto(block[: min(left, BLOCK)])  # type: ignore[attr-defined]
+            left -= self.rfile.readinto(block[: min(left, BLOCK)])
 
     def _answer(self, body: bytes) -> None:
         self.send_response(200)

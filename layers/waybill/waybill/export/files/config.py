@@ -59,7 +59,7 @@ class FileAssetExporter(Document):
     type: Literal["FileAssetExporter"]
     format: Literal["ION", "JSON"] = "ION"
     max_lines_per_file: int = Field(default=100_000, ge=1, le=MOST_LINES)
-    max_bytes_per_file: int = Field(default=256 * 1024 * 1024, ge=1024, le=50 * 1024**3)
+    max_bytes_per_file: int = Field(default=256 * 1024 * 1024, ge=1024, le=40 * 1024**3)
     log_file_prefix: Annotated[str, AfterValidator(_prefix)] = "kestra-log-file"
     bucket: BucketName | None = None
     key: Key = "lineage"

@@ -68,7 +68,8 @@ class OpenFile:
         Raises:
             ExporterStopped: S3 did not take an earlier one.
         """
-        return self._pipeline.submit(self._finish, self._block)
+        block, self._block = self._block, io.BytesIO()
+        return self._pipeline.submit(self._finish, block)
 
     def abort(self) -> None:
         """Drop the file."""
@@ -112,7 +113,7 @@ class Series:
         self._precision = self._template.precision
         self._pipeline = Pipeline()
         self._open: OpenFile | None = None
-        self._closed: list[tuple[OpenFile, Future[FileEntry]]] = []
+        self._closed: list[Future[FileEntry]] = []
 
     def add(self, line: bytes, key: str, created: str) -> None:
         """Add a line.
@@ -138,14 +139,11 @@ class Series:
         """
         self._close_open()
         self._pipeline.finish()
-        return tuple(entry.result() for _, entry in self._closed)
+        return tuple(entry.result() for entry in self._closed)
 
     def abort(self) -> None:
         """Drop what is not whole in S3. Never raises."""
         self._pipeline.stop()
-        for file, entry in self._closed:
-            if entry.exception() is not None:
-                file.abort()
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -159,7 +157,7 @@ class Series:
 
     def _close_open(self) -> None:
         if self._open is not None:
-            self._closed.append((self._open, self._open.close()))
+            self._closed.append(self._open.close())
             self._open = None
 
     def _next(self, created: str) -> OpenFile:
