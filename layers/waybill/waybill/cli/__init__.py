@@ -24,6 +24,7 @@ COMMANDS = {
     "shards": "Show and change how many shards the log has.",
     "dead-letters": "Look at events that a backend refused, send them again or drop them.",
     "doctor": "Check that an OpenLineage backend would take what is shipped.",
+    "schedules": "Run flows by themselves, as EventBridge rules.",
     "files": "List and check the files that a file exporter wrote.",
 }
 """Each command and what it is for; its module is of the same name and holds a `typer.Typer` named `app`."""

@@ -86,6 +86,7 @@ class Schedule(Document):
     type: Literal["Schedule"]
     cron: Annotated[str, AfterValidator(_cron)]
     timezone: Text | None = None
+    disabled: StrictBool = False
 
 
 AnyTask = Annotated[AssetShipper | Upload, Field(discriminator="type")]

@@ -1,0 +1,61 @@
+"""`waybill schedules`: flows that run by themselves, as EventBridge rules of the stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waybill.cli.ship import FlowFile, read_flow
+from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
+from waybill.errors import WaybillError
+from waybill.schedules.rules import Schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from waybill.schedules.rules import ScheduledFlow
+
+app = typer.Typer(no_args_is_help=True)
+
+Expression = Annotated[
+    str | None, typer.Option("--schedule", help="EventBridge's expression, in place of the document's triggers.")
+]
+FlowName = Annotated[str, typer.Argument(metavar="NAMESPACE/ID", help="The flow, as `list` shows it.")]
+
+
+class NotScheduled(WaybillError):
+    """No rule runs the flow."""
+
+
+@app.command()
+def add(flow: FlowFile, schedule: Expression = None, stack: StackName = DEFAULT_STACK) -> None:
+    """Run a flow by its triggers from now on; a flow that is there already is replaced."""
+    _show(Schedules(Stack(stack)).add(read_flow(flow), schedule))
+
+
+@app.command(name="list")
+def list_(stack: StackName = DEFAULT_STACK) -> None:
+    """Show the flows that were added; the stack's own two schedules are set by its parameters."""
+    _show(Schedules(Stack(stack)).all())
+
+
+@app.command()
+def remove(flow: FlowName, stack: StackName = DEFAULT_STACK) -> None:
+    """Run a flow no more; its position stays."""
+    removed = Schedules(Stack(stack)).remove(flow)
+    if not removed:
+        raise NotScheduled(f"no rule of stack {stack} runs {flow}; `waybill schedules list` shows those there are")
+    for rule in removed:
+        typer.echo(f"{flow}: {rule.trigger} runs no more")
+
+
+def _show(rules: Sequence[ScheduledFlow]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("flow", "trigger", "when (UTC)", "", "function", "document", "rule")
+    for rule in rules:
+        state = "on" if rule.enabled else "off"
+        table.add_row(rule.flow, rule.trigger, rule.expression, state, rule.function, rule.document, rule.name)
+    Console().print(table if rules else "No flow was added.")

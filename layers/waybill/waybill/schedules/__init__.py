@@ -1,0 +1,1 @@
+"""Flows on schedule: the triggers of flow documents as EventBridge rules."""
