@@ -182,9 +182,9 @@ class OpenLineageExporter:
         )
 
     def outputs(self) -> dict[str, Any]:
-        """Return what became of the events."""
-        later = {"failedLater": self._counts["failedLater"]} if self._counts["failedLater"] else {}
-        return {name: self._counts[name] for name in COUNTS} | later
+        """Return what became of the events, and how often the breaker opened, where it did."""
+        rarely = {"failedLater": self._counts["failedLater"], "breakerOpened": self._courier.breaker.times_opened}
+        return {name: self._counts[name] for name in COUNTS} | {name: count for name, count in rarely.items() if count}
 
 
 def _not_sent(reason: str) -> Refusal:
