@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from waybill.errors import InvalidFlow
 from waybill.ship.position import Position
 from waybill.ship.reader import bucket_of
+from waybill.ship.recent import window_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -82,26 +83,43 @@ class Deletion:
     def run(self, deadline: Deadline) -> int:
         """Delete what is delivered, put aside or skipped, as far as the time allows; return how many events."""
         deleted = 0
-        generations = {position.generation for position in self.positions.values()}
-        if len(generations) != 1:
-            return deleted
-        some = next(iter(self.positions.values()))
-        for number in some.shards:
-            done = min(position.shards[number].key for position in self.positions.values())
-            through = done if self.limit is None else min(done, self.limit)
-            start = max(position.deleted.get(number, position.since) for position in self.positions.values())
-            for step in self.reader.read(number, start, None):
+        for number in range(self.reader.most_shards):
+            through = self._through(number)
+            for step in self.reader.read(number, self._start(number, through), None):
                 prepared = [item for item in self.resolver.prepare_now(step.items) if item.key <= through]
-                keys = [f"{number}/{item.key}" for item in prepared if item.delivery is not None]
-                if prepared:
+                late = self._late(number, through) if prepared else set()
+                keys = [f"{number}/{item.key}" for item in prepared if item.delivery and item.key not in late]
+                if keys:
                     self._delete(keys, number, prepared[-1].key)
                     deleted += len(keys)
-                ended = (step.items and step.items[-1].key > through) or (step.border or "") > through
+                ended = (step.items and step.items[-1].key > through) or (step.border or "") >= through
                 if ended or deadline.remaining() < LEAST_SECONDS:
                     break
         if deleted:
             self._written_down([])
         return deleted
+
+    def _through(self, number: int) -> str:
+        """Return the sort key up to which every exporter is done with a shard, and no other task needs it."""
+        done = min(self.reader.done(position, number) for position in self.positions.values())
+        return done if self.limit is None else min(done, self.limit)
+
+    def _start(self, number: int, through: str) -> str:
+        """Return where to go on; the minutes in which late commits may have landed since are looked at again."""
+        begun = max(position.deleted.get(number, position.since) for position in self.positions.values())
+        since = max(position.since for position in self.positions.values())
+        return max(since, min(begun, window_start(through)))
+
+    def _late(self, number: int, through: str) -> set[str]:
+        """Return the events that landed behind a position and are not shipped: asked after the log was read."""
+        return {
+            key
+            for position in self.positions.values()
+            for sweep, shard in position.sweeps()
+            if sweep == number
+            for key in self.reader.late(number, shard, position)
+            if key <= through
+        }
 
     def _delete(self, keys: list[str], number: int | None = None, through: str = "") -> None:
         """Write the deletion down with every position, then do it. A key reads `<shard>/<sort key>`."""
@@ -116,7 +134,6 @@ class Deletion:
         for exporter_id, position in self.positions.items():
             for key in set(keys) - set(position.deleting):
                 shard, sort_key = key.split("/")
-                if int(shard) in position.shards:
-                    position.shards[int(shard)].recent.remove(sort_key)
+                position.forget_event(int(shard), sort_key)
             position.deleting = keys
             self.save(exporter_id, position)

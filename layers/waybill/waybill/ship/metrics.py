@@ -1,20 +1,19 @@
-"""The metrics of shipping, per exporter, in CloudWatch's embedded format (namespace `Waybill`).
-
-Dimensions: `service`, `flow` (`<namespace>/<flow id>.<task id>`), `exporter`.
+"""The metrics of shipping, in CloudWatch's embedded format (namespace `Waybill`).
 
 | metric | unit | what it is |
 | --- | --- | --- |
 | `LagSeconds` | seconds | age of the oldest event that may not be shipped yet; 0 at the end of the log |
-| `Delivered`, `Rejected`, `Skipped`, `Retried` | count | as in the answer |
+| `RetentionUsed` | percent | `LagSeconds` over the time that the log keeps an event |
+| `Delivered`, `Rejected`, `Skipped`, `Retried` | count | as in the answer; lines of files are `Delivered` |
+| `FailedLater` | count | events that a backend took and could not process afterwards |
 | `LateCommits` | count | events that were committed behind the position, sent out of order |
 | `Parked` | count | log items that cannot be read |
+| `BreakerOpened` | count | how often a backend in trouble was left alone but for one try at a time |
 | `ExporterStopped` | count | 1 when the exporter could not go on |
 
-By `service` alone, so that one alarm watches every flow:
-
-| metric | unit | what it is |
-| --- | --- | --- |
-| `RetentionUsed` | percent | the largest `LagSeconds` over the time that the log keeps an event |
+Each is given twice. With the dimensions `service`, `flow` (`<namespace>/<flow id>.<task id>`) and `exporter` it tells
+of one exporter. By `service` alone, which is the stack, it tells of a task's exporters together: the worst of them, or
+their sum. So one alarm watches flows that the template does not know.
 """
 
 from __future__ import annotations
@@ -24,39 +23,62 @@ from typing import TYPE_CHECKING
 from waybill.settings import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from waybill.model.flow import Flow
-    from waybill.ship.answer import TaskAnswer
+    from waybill.ship.answer import Figures, TaskAnswer
 
 _COUNTS = {
     "delivered": "Delivered",
+    "lines": "Delivered",
     "rejected": "Rejected",
     "skipped": "Skipped",
     "retried": "Retried",
-    "lines": "Delivered",
+    "failedLater": "FailedLater",
     "lateCommits": "LateCommits",
     "parked": "Parked",
     "breakerOpened": "BreakerOpened",
 }
+_SECONDS_OF_A_DAY = 86_400
 
 
 def publish(flow: Flow, task_id: str, answer: TaskAnswer) -> None:
-    """Write what a task did as metrics, one document per exporter."""
-    from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+    """Write what a task did as metrics: a document per exporter, and one of them all."""
+    each = {
+        exporter_id: _metrics(figures, stopped=exporter_id in answer.failures)
+        for exporter_id, figures in answer.figures.items()
+    }
+    for exporter_id, metrics in each.items():
+        _write(metrics, {"flow": f"{flow.namespace}/{flow.id}.{task_id}", "exporter": exporter_id})
+    if each:
+        _write(together(list(each.values())), {})
 
-    for exporter_id, figures in answer.figures.items():
-        metrics = EphemeralMetrics()
-        metrics.add_dimension("flow", f"{flow.namespace}/{flow.id}.{task_id}")
-        metrics.add_dimension("exporter", exporter_id)
-        metrics.add_metric("LagSeconds", MetricUnit.Seconds, figures.lag_seconds)
-        metrics.add_metric("ExporterStopped", MetricUnit.Count, exporter_id in answer.failures)
-        for name, metric in _COUNTS.items():
-            count = figures.counts.get(name)
-            if isinstance(count, int):
-                metrics.add_metric(metric, MetricUnit.Count, count)
-        metrics.flush_metrics()
-    if answer.figures:
-        kept_seconds = settings().retention_days * 86_400
-        lag = max(figures.lag_seconds for figures in answer.figures.values())
-        metrics = EphemeralMetrics()
-        metrics.add_metric("RetentionUsed", MetricUnit.Percent, 100 * lag / kept_seconds)
-        metrics.flush_metrics()
+
+def together(each: list[dict[str, float]]) -> dict[str, float]:
+    """Return the metrics of several exporters as one: ages are those of the worst, counts are added up."""
+    names = dict.fromkeys(name for metrics in each for name in metrics)
+    return {name: (max if name in _UNITS else sum)(metrics.get(name, 0) for metrics in each) for name in names}
+
+
+def _metrics(figures: Figures, *, stopped: bool) -> dict[str, float]:
+    kept_seconds = settings().retention_days * _SECONDS_OF_A_DAY
+    return {
+        "LagSeconds": figures.lag_seconds,
+        "RetentionUsed": 100 * figures.lag_seconds / kept_seconds,
+        "ExporterStopped": int(stopped),
+    } | {metric: figures.counts[name] for name, metric in _COUNTS.items() if name in figures.counts}
+
+
+_UNITS = {"LagSeconds": "Seconds", "RetentionUsed": "Percent"}
+"""The units of what is no count."""
+
+
+def _write(metrics: Mapping[str, float], dimensions: Mapping[str, str]) -> None:
+    from aws_lambda_powertools.metrics import EphemeralMetrics
+
+    document = EphemeralMetrics()
+    for name, value in dimensions.items():
+        document.add_dimension(name, value)
+    for name, number in metrics.items():
+        document.add_metric(name, _UNITS.get(name, "Count"), number)
+    document.flush_metrics()

@@ -113,6 +113,13 @@ class Position:
             shard.recent.forget_before(max(oldest, window_start(shard.key)))
         self.before = {n: shard for n, shard in self.before.items() if shard.owed or shard.key > oldest}
 
+    def forget_event(self, number: int, key: str) -> None:
+        """Forget an event that has left the log, so that late commits beside it are still told."""
+        for shards in (self.before, self.shards):
+            if number in shards and key <= shards[number].key:
+                shards[number].recent.remove(key)
+                return
+
     def following(self, start: str, border: str, shards: Iterable[int]) -> Position:
         """Return the position at the border where another generation of shards begins."""
         begun = {number: ShardPosition(border) for number in shards}

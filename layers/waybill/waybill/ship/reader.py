@@ -74,6 +74,17 @@ class Reader:
         later = self._after(position)
         return _border(later.start) if later else None
 
+    @property
+    def most_shards(self) -> int:
+        """The greatest number of shards that the log ever had."""
+        return max(generation.shards for generation in self._generations)
+
+    def done(self, position: Position, number: int) -> str:
+        """Return the sort key up to which a shard is done, be it of an earlier generation."""
+        if number in position.shards:
+            return position.shards[number].key
+        return position.since if position.generation == self._generations[0].start else _border(position.generation)
+
     def next_generation(self, position: Position) -> Position | None:
         """Return the position at the start of the next generation, once this one was read to its end and is closed."""
         later, border = self._after(position), self.end_of(position)

@@ -166,6 +166,9 @@ class _TaskRun:
             raise
         except (WaybillError, BotoCoreError, ClientError) as error:
             self._fail(config, f"{error}{_delivered(exporter.outputs())}")
+            # One that could not even be opened lags, too.
+            lag = self._age(self._positions[config.id].lowest)
+            self._answer.figures.setdefault(config.id, Figures(lag, exporter.outputs()))
         else:
             self._answer.outputs[config.id] = exporter.outputs() | way.counts.as_json()
 

@@ -48,9 +48,8 @@ class LogReader:
         items: list[LogItem] = []
         room = MOST_FETCHED_BYTES
         for item in answer["Items"]:
-            if item["id"]["S"] != after:
-                items.append(self._item(item))
-                room -= len(items[-1].body) if "object" in item else 0
+            items.append(self._item(item))
+            room -= len(items[-1].body) if "object" in item else 0
             if room < 0:
                 return LogPage(items, items[-1].key)
         more = answer.get("LastEvaluatedKey")
@@ -61,7 +60,7 @@ class LogReader:
         more: str | None = after
         while more is not None:
             answer = self._query(bucket, more, until, "id", None, {})
-            yield from (item["id"]["S"] for item in answer["Items"] if item["id"]["S"] not in (after, more))
+            yield from (item["id"]["S"] for item in answer["Items"])
             last = answer.get("LastEvaluatedKey")
             more = last["id"]["S"] if last else None
 
@@ -86,12 +85,13 @@ class LogReader:
     def _query(
         self, bucket: str, after: str, until: str, projection: str, limit: int | None, names: dict[str, str]
     ) -> dict[str, Any]:
+        # BETWEEN takes both its ends in; a sort key with something behind it is the least one after it.
         bound = {} if limit is None else {"Limit": limit}
         answer: dict[str, Any] = self._client.query(
             TableName=self._table,
             KeyConditionExpression="#bucket = :bucket AND id BETWEEN :after AND :until",
             ExpressionAttributeNames={"#bucket": "bucket"} | names,
-            ExpressionAttributeValues={":bucket": {"S": bucket}, ":after": {"S": after}, ":until": {"S": until}},
+            ExpressionAttributeValues={":bucket": {"S": bucket}, ":after": {"S": f"{after}+"}, ":until": {"S": until}},
             ProjectionExpression=projection,
             ConsistentRead=True,
             **bound,
