@@ -6,11 +6,11 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from tools.emulator import ROOT, EmulatorError
+from tools.leash import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,20 +82,14 @@ def sam(*arguments: str, environment: dict[str, str] | None = None) -> str:
     program = ROOT / ".tools" / "sam" / "bin" / "sam"
     if not program.exists():
         raise EmulatorError("the SAM CLI is not installed: run `make setup`")
-    result = subprocess.run(  # noqa: S603
-        [str(program), *arguments],
-        cwd=ROOT,
-        env=_sam_environment() | (environment or {}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+    code, output, complaints = run(
+        [str(program), *arguments], cwd=ROOT, environment=_sam_environment() | (environment or {})
     )
-    if result.returncode != 0:
-        lines = (result.stdout + result.stderr).splitlines()
-        output = "\n".join(line for line in lines if "Uploading to" not in line)
-        raise EmulatorError(f"sam {' '.join(arguments)} failed:\n{output}")
-    return result.stdout
+    if code != 0:
+        lines = (output + complaints).splitlines()
+        shown = "\n".join(line for line in lines if "Uploading to" not in line)
+        raise EmulatorError(f"sam {' '.join(arguments)} failed:\n{shown}")
+    return output
 
 
 def _sam_environment() -> dict[str, str]:

@@ -10,9 +10,38 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GRACE_SECONDS = 3.0
+
+
+def run(command: list[str], *, cwd: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+    """Run a command on a leash until it ends, and return its exit code, its output and its complaints."""
+    with (
+        tempfile.TemporaryFile("w+") as complaints,
+        subprocess.Popen(  # noqa: S603
+            [sys.executable, __file__, *command],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+        ) as process,
+    ):
+        try:
+            output = process.stdout.read() if process.stdout else ""
+        finally:
+            if process.stdin:
+                process.stdin.close()
+            process.wait()
+        complaints.seek(0)
+        return process.returncode, output, complaints.read()
 
 
 def main(command: list[str]) -> int:
@@ -27,7 +56,8 @@ def main(command: list[str]) -> int:
 
 
 def _end_with_starter(child: subprocess.Popen[bytes]) -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1024):  # not by sys.stdin: its lock, held here, would be fatal when the interpreter ends first
+        pass
     _signal(child, signal.SIGTERM)
     try:
         child.wait(GRACE_SECONDS)
