@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.delivering import Shipped, deliveries, delivery, job_name, run_id, ship
+from tests.support.delivering import QUICK, Shipped, deliveries, delivery, job_name, run_id, ship
 from tests.support.receivers import Receiver, Reply, Request, first, for_job
 from waybill.errors import OutOfTime
 from waybill.export.ports import Outcome
 
 if TYPE_CHECKING:
+    from waybill.export.openlineage.patience import Patience
     from waybill.export.ports import Delivery
 
 LOGIN_PAGE = Reply(
@@ -24,12 +26,12 @@ LOGIN_PAGE = Reply(
 )
 
 
-def shipped_to(receiver: Receiver, parcels: list[Delivery], **properties: Any) -> Shipped:
+def shipped_to(receiver: Receiver, parcels: list[Delivery], patience: Patience = QUICK, **properties: Any) -> Shipped:
     """Ship to a receiver that listens on a free port."""
 
     async def run() -> Shipped:
         async with receiver.listening():
-            return await ship(receiver.url, parcels, **properties)
+            return await ship(receiver.url, parcels, patience, **properties)
 
     return asyncio.run(run())
 
@@ -259,7 +261,7 @@ def test_random_failures_lose_and_dead_letter_nothing() -> None:
 def test_a_poison_event_among_good_ones_is_set_aside(backend: str) -> None:
     receiver = Receiver(for_job(job_name("job3"), Reply(500, b"<html>trouble</html>")))
     parcels = deliveries(40, jobs=5)
-    shipped = shipped_to(receiver, parcels, backend=backend, maxInFlight=3)
+    shipped = shipped_to(receiver, parcels, replace(QUICK, probe_after=0.3), backend=backend, maxInFlight=3)
     assert shipped.error is None
     assert shipped.counts == (32, 8, 0)
     got = [event["run"]["runId"] for event in receiver.received if event["job"]["name"] != "waybill.probe"]

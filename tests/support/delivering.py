@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from waybill.store.dead_letters import DeadLetter
 
 STARTED = datetime(2026, 7, 1, 9, tzinfo=UTC)
-QUICK = Patience(base=0.002, cap=0.02, probe_after=0.3, recovery=0)
+QUICK = Patience(base=0.002, cap=0.02, recovery=0)
 """The figures of retrying, small enough for tests; the rules are the same."""
 
 

@@ -4,76 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from waybill.clock import iso, utc_now
 from waybill.errors import ExporterStopped, OutOfTime
 from waybill.export.openlineage.breaker import Breaker
+from waybill.export.openlineage.case import Case, Refusal
 from waybill.export.openlineage.health import Health
 from waybill.export.openlineage.outcomes import Answer, Judgement, Verdict, judge
-from waybill.export.openlineage.patience import Patience, seconds_to_wait
+from waybill.export.openlineage.patience import seconds_to_wait
 
 if TYPE_CHECKING:
     from collections import Counter
 
     from waybill.export.openlineage.backends import Backend
     from waybill.export.openlineage.mapping import RunEvent
+    from waybill.export.openlineage.patience import Patience
     from waybill.export.openlineage.probe import Probe
     from waybill.export.openlineage.sender import Sender
     from waybill.export.ports import Deadline
 
-_ANSWER_KEPT = 1024
 _LONGEST_NAP = 0.25
 _OVER = "the run's time is over"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why an event will not be taken, with what its dead letter keeps.
-
-    Attributes:
-        reason: in a sentence.
-        verdict: refused, too big, or what its last try ended with.
-        status: the last HTTP status, or None.
-        answer: the first KB of the body that came back.
-        attempts: how often it was posted.
-        first: when it was posted first.
-        last: when it was posted last.
-    """
-
-    reason: str
-    verdict: Verdict
-    status: int | None
-    answer: str
-    attempts: int
-    first: str
-    last: str
 
 
 class _Next(Enum):
     AGAIN = auto()
     TAKEN = auto()
-
-
-class _Case:
-    """An event that was not taken at once, and what has happened to it."""
-
-    __slots__ = ("attempts", "began", "failed_at", "failures", "first", "unknown")
-
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.first = iso(utc_now())
-        self.attempts = 0
-        self.failures = 0
-        self.unknown = 0
-        self.failed_at = began
-
-    def refused(self, reason: str, judgement: Judgement, answer: Answer) -> Refusal:
-        """Say how it ended."""
-        text = answer.body[:_ANSWER_KEPT].decode(errors="replace")
-        return Refusal(reason, judgement.verdict, answer.status, text, self.attempts, self.first, iso(utc_now()))
 
 
 class Courier:
@@ -120,14 +77,14 @@ class Courier:
             ExporterStopped: the backend takes nothing.
             OutOfTime: the run's time is over.
         """
-        case: _Case | None = None
+        case: Case | None = None
         while True:
             began, answer = await self._post(event)
             judgement = judge(answer, self._rules)
             if judgement.verdict is Verdict.DONE:
                 self._succeeded(event, began)
                 return None
-            case = case or _Case(began)
+            case = case or Case(began)
             case.attempts += 1
             ending = await self._troubled(event, case, answer, judgement)
             if isinstance(ending, Refusal):
@@ -176,7 +133,7 @@ class Courier:
         self._health.settled(event.id)
         self.breaker.close()
 
-    async def _troubled(self, event: RunEvent, case: _Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
+    async def _troubled(self, event: RunEvent, case: Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
         """Do what an answer other than success asks for."""
         verdict = judgement.verdict
         self._trouble = _explained(answer, judgement)
@@ -193,7 +150,7 @@ class Courier:
             return _Next.TAKEN
         return await self._failed(event, case, answer, judgement)
 
-    async def _wait(self, case: _Case, answer: Answer) -> None:
+    async def _wait(self, case: Case, answer: Answer) -> None:
         """Hold everything back for as long as the backend asks."""
         self._health.troubled()
         asked = seconds_to_wait(answer.retry_after)
@@ -203,7 +160,7 @@ class Courier:
         self.breaker.hold(pause)
         await self._pause(pause)
 
-    async def _failed(self, event: RunEvent, case: _Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
+    async def _failed(self, event: RunEvent, case: Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
         """Set an event aside when it is its own fault; else wait until it is worth posting it again."""
         patience, health = self._patience, self._health
         unknown = judgement.verdict is Verdict.UNKNOWN
@@ -217,7 +174,7 @@ class Courier:
         if not enough:
             health.failed(event.id, case.began)
         elif await self._own_fault(previous):
-            return case.refused(_set_aside(case, answer), judgement, answer)
+            return case.set_aside(judgement, answer)
         if health.failures_in_a_row >= patience.breaker and health.failing > 1:
             self.breaker.open(patience.backoff(health.failures_in_a_row - patience.breaker + 2))
         asked = seconds_to_wait(answer.retry_after)
@@ -234,7 +191,7 @@ class Courier:
             return True
         return self._health.took_others_meanwhile() and await self._probe.well() is not False
 
-    async def _ask(self, case: _Case) -> None:
+    async def _ask(self, case: Case) -> None:
         """Ask the backend whether it is well, before the try that decides about an event.
 
         An event that may be there already is not posted again before the backend is known to be well.
@@ -285,10 +242,3 @@ class Courier:
 def _explained(answer: Answer, judgement: Judgement) -> str:
     location = f" to {answer.location}" if answer.location else ""
     return judgement.why if answer.fault else f"{answer}{location}: {judgement.why}"
-
-
-def _set_aside(case: _Case, answer: Answer) -> str:
-    times = f"in {case.attempts} tries while others got through"
-    if case.unknown:
-        return f"outcome unknown: no whole answer {times}; the last: {answer}"
-    return f"{answer} {times}"

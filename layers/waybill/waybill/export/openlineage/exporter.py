@@ -11,8 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from waybill.clock import iso, utc_now
 from waybill.errors import ExporterStopped
-from waybill.export.openlineage.courier import Courier, Refusal
-from waybill.export.openlineage.mapping import CannotBeSent, Mapper
+from waybill.export.openlineage.case import Refusal
+from waybill.export.openlineage.courier import Courier
+from waybill.export.openlineage.mapping import CannotBeSent, Mapper, RunEvent
 from waybill.export.openlineage.outcomes import Verdict
 from waybill.export.openlineage.patience import Patience
 from waybill.export.openlineage.probe import Probe
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
-    from waybill.export.openlineage.mapping import RunEvent
     from waybill.export.ports import Delivery, Run
 
 COUNTS = ("delivered", "rejected", "skipped", "retried")
@@ -159,6 +159,19 @@ class OpenLineageExporter:
         except (BotoCoreError, ClientError) as error:
             raise self._courier.stop(f"a dead letter could not be kept: {error}") from error
         return Outcome.REJECTED
+
+    async def resend(self, letter: DeadLetter) -> Outcome:
+        """Send what a letter holds as it is; the letter stays as it was when it is refused again.
+
+        Raises:
+            ExporterStopped, OutOfTime: as `deliver`.
+        """
+        for number, said in enumerate(letter.run_events):
+            body = orjson.dumps(said)
+            event = RunEvent(f"{letter.event_key}-{number}", said["eventType"], said["run"]["runId"], body)
+            if await self._courier.carry(event) is not None:
+                return Outcome.REJECTED
+        return Outcome.DELIVERED
 
     def _report_later(self, identifier: str, event: dict[str, Any]) -> bool:
         """Make a dead letter of an event that was taken and could not be processed then."""
