@@ -1,4 +1,4 @@
-"""Every command of README.md and docs/ is run: here in the order of each document, or where RUN_ELSEWHERE says."""
+"""Every command of README.md and docs/ is run: here, as by one who reads them in turn, or where RUN_ELSEWHERE says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import re
 import subprocess
 from typing import TYPE_CHECKING
-
-import pytest
 
 from tools.emulator import ROOT, Emulator
 
@@ -37,11 +35,8 @@ def elsewhere(command: str) -> str | None:
     return next((name for name in RUN_ELSEWHERE if re.match(rf"([A-Z_]+=\S+ )*{name}\b", command)), None)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_the_commands_of_a_document_do_what_they_say(document: Path) -> None:
-    here = [command for command in commands(document) if elsewhere(command) is None]
-    if not here:
-        return
+def test_the_commands_of_the_documents_do_what_they_say() -> None:
+    here = [command for document in DOCUMENTS for command in commands(document) if elsewhere(command) is None]
     with Emulator() as emulator:
         result = subprocess.run(
             ["/bin/bash", "-euxc", "\n".join(here)],
