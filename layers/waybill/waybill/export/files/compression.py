@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 import zlib
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 GZIP_LEVEL = 5
 GZIP_HEADER = 31
@@ -56,38 +59,39 @@ def _zstd_compressor() -> Compressor:
     return ZstdCompressor(ZSTD_LEVEL)
 
 
-def decompress(data: bytes, name: str) -> bytes:
-    """Read back a whole object.
+def decompressed(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Read a compressed stream back, block by block.
 
     Raises:
-        ValueError: the data is damaged.
+        ValueError: it is damaged, or ends early.
     """
+    if name == "none":
+        yield from blocks
+        return
+    reader, errors = _gzip_reader() if name == "gzip" else _zstd_reader()
     try:
-        return _decompress(data, name)
-    except (zlib.error, OSError, EOFError) as error:
-        raise ValueError(str(error)) from None
+        for block in blocks:
+            yield reader.decompress(block)
+    except errors as error:
+        raise ValueError(f"it is no {name}: {error}") from None
+    if not reader.eof:
+        raise ValueError(f"the {name} stream ends early")
 
 
-def _decompress(data: bytes, name: str) -> bytes:
-    if name == "gzip":
-        reader = zlib.decompressobj(GZIP_HEADER)
-        text = reader.decompress(data)
-        if not reader.eof:
-            raise EOFError("the gzip stream ends early")
-        return text
-    if name == "zstd":
-        return _zstd_decompress(data)
-    return data
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def _zstd_decompress(data: bytes) -> bytes:
+def _gzip_reader() -> tuple[_Decompressor, tuple[type[Exception], ...]]:
+    return zlib.decompressobj(GZIP_HEADER), (zlib.error,)
+
+
+def _zstd_reader() -> tuple[_Decompressor, tuple[type[Exception], ...]]:
     if sys.version_info >= (3, 14):
-        from compression.zstd import ZstdError
-        from compression.zstd import decompress as read
+        from compression.zstd import ZstdDecompressor, ZstdError
     else:
-        from backports.zstd import ZstdError
-        from backports.zstd import decompress as read
-    try:
-        return read(data)
-    except ZstdError as error:
-        raise ValueError(str(error)) from None
+        from backports.zstd import ZstdDecompressor, ZstdError
+    return ZstdDecompressor(), (ZstdError, EOFError)

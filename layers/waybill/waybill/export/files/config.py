@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from waybill.export.files.keys import parse_key
+from waybill.export.openlineage.config import DatasetMapping
 from waybill.model.fields import Document, ExporterId, Text
 
 _BUCKET = re.compile(
@@ -52,6 +53,7 @@ class FileAssetExporter(Document):
         bucket: where files go; None is the stack's bucket.
         key: the folder of the files, a template of `keys.py`.
         content: `lineage` is the event with its assets as they are now, `openlineage` the run event of DESIGN 6.
+        mappings, default_namespace: of `openlineage`, as an OpenLineageAssetExporter has them.
         kms_key: the ARN of the KMS key that files are encrypted with; None leaves it to the bucket.
     """
 
@@ -66,4 +68,13 @@ class FileAssetExporter(Document):
     compression: Literal["none", "gzip", "zstd"] = "none"
     partitioning: Literal["none", "month", "day", "hour"] = "none"
     content: Literal["lineage", "openlineage"] = "lineage"
+    mappings: dict[str, DatasetMapping] = Field(default_factory=dict)
+    default_namespace: Text = "default"
     kms_key: Text | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _openlineage_is_json(cls, value: str, info: ValidationInfo) -> str:
+        if value == "openlineage" and info.data.get("format", "JSON") != "JSON":
+            raise ValueError("openlineage is read as JSON; set format: JSON")
+        return value

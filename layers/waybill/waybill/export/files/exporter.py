@@ -6,10 +6,11 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from waybill.clock import utc_now
+from waybill.errors import ExporterStopped
 from waybill.export.files.destination import Destination
 from waybill.export.files.keys import name_time, parse_key
-from waybill.export.files.lines import renderer
-from waybill.export.files.manifest import FileEntry, Manifest, Manifests
+from waybill.export.files.lines import NoLineError, renderer
+from waybill.export.files.manifest import FileEntry, Manifest, Manifests, Rejection
 from waybill.export.files.series import Series
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from waybill.export.files.config import FileAssetExporter
     from waybill.export.ports import Delivery, Run
+
+MOST_REJECTED = 1_000
+"""Events of one batch that a manifest may name as rejected."""
 
 
 class FileExporter:
@@ -27,17 +31,25 @@ class FileExporter:
         run: the run of its task.
         s3_client: a boto3 client of S3.
         default_bucket: the stack's bucket.
+
+    Attributes:
+        id: as the flow says.
+        run: the run of its task.
+        destination: the bucket that it writes to.
+        manifests: of its batches.
     """
 
     def __init__(self, config: FileAssetExporter, run: Run, s3_client: S3Client, default_bucket: str) -> None:
         bucket = config.bucket or default_bucket
+        self.id = config.id
         self._config = config
-        self._run = run
-        self._to = Destination(s3_client, bucket, own=bucket == default_bucket, kms_key=config.kms_key)
-        self._manifests = manifests_of(config, run, self._to)
+        self.run = run
+        self.destination = Destination(s3_client, bucket, own=bucket == default_bucket, kms_key=config.kms_key)
+        self.manifests = manifests_of(config, run, self.destination)
         self._render = renderer(config)
         self._series: Series | None = None
         self._start = self._attempt = ""
+        self._rejected: list[Rejection] = []
         self._counted: list[Manifest] = []
 
     def recover(self, start: str) -> str | None:
@@ -46,7 +58,7 @@ class FileExporter:
         Raises:
             ExporterStopped: S3 does not answer.
         """
-        manifest = self._manifests.find(start)
+        manifest = self.manifests.find(self.manifests.digest(start))
         if manifest is None:
             return None
         self._counted.append(manifest)
@@ -57,20 +69,26 @@ class FileExporter:
         self.abandon()
         self._start = start
         self._attempt = uuid.uuid4().hex[:12]
-        run, config = self._run, self._config
+        self._rejected = []
+        run, config = self.run, self._config
         origin = (config.log_file_prefix, run.flow_id, run.task_id, config.id, name_time(run.started))
-        name = "-".join((*origin, self._manifests.digest(start)[:12], self._attempt))
-        self._series = Series(config, self._to, run.started, name)
+        name = "-".join((*origin, self.manifests.owner, self.manifests.digest(start)[:12], self._attempt))
+        self._series = Series(config, self.destination, run.started, name)
 
     def write(self, delivery: Delivery) -> None:
-        """Add one event.
+        """Add one event; one that no line can be made of is named by the manifest, with the reason.
 
         Raises:
-            ExporterStopped: S3 does not take it.
+            ExporterStopped: S3 does not take it, or too many events cannot be written.
         """
         if self._series is None:
             raise RuntimeError("write before begin")
-        self._series.add(self._render(delivery), delivery.key, delivery.event.created)
+        try:
+            line = self._render(delivery)
+        except NoLineError as error:
+            self._reject(delivery, str(error))
+        else:
+            self._series.add(line, delivery.key, delivery.event.created)
 
     def commit(self, end: str) -> str:
         """Make the batch count, and return the end that counts.
@@ -83,11 +101,11 @@ class FileExporter:
         files = self._series.close()
         if not files and end == self._start:
             return end
-        keys = [self._to.key(file.uri) for file in files]
-        self._to.keep(keys)
-        counted = self._manifests.commit(self._manifest(end, files))
+        keys = [self.destination.key(file.uri) for file in files]
+        self.destination.keep(keys)
+        counted = self.manifests.commit(self._manifest(end, files))
         if counted.attempt != self._attempt:
-            self._to.give_up(keys)
+            self.destination.give_up(keys)
         self._series = None
         self._counted.append(counted)
         return counted.end
@@ -103,18 +121,22 @@ class FileExporter:
         return {
             "uris": [uri for manifest in self._counted for uri in manifest.uris],
             "lines": sum(manifest.lines for manifest in self._counted),
-            "manifests": [
-                self._to.uri(self._manifests.key(manifest.start)) for manifest in self._counted if manifest.files
-            ],
+            "rejected": sum(len(manifest.rejected) for manifest in self._counted),
+            "manifests": [self.destination.uri(self.manifests.key(manifest.start)) for manifest in self._counted],
         }
 
+    def _reject(self, delivery: Delivery, reason: str) -> None:
+        if len(self._rejected) >= MOST_REJECTED:
+            raise ExporterStopped(f"{MOST_REJECTED} events cannot be written, the last one: {reason}")
+        self._rejected.append(Rejection(id=delivery.event.id, reason=reason))
+
     def _manifest(self, end: str, files: tuple[FileEntry, ...]) -> Manifest:
-        run, config = self._run, self._config
+        run, config = self.run, self._config
         return Manifest(
             namespace=run.namespace, flow_id=run.flow_id, task_id=run.task_id, exporter_id=config.id,
-            state_key=run.state_key, start=self._start, end=end, attempt=self._attempt, created=utc_now(),
-            format=config.format, compression=config.compression, content=config.content,
-            lines=sum(file.lines for file in files), files=files,
+            state_key=run.state_key, start=self.manifests.digest(self._start), end=end, attempt=self._attempt,
+            created=utc_now(), format=config.format, compression=config.compression, content=config.content,
+            lines=sum(file.lines for file in files), files=files, rejected=tuple(self._rejected),
         )  # fmt: skip
 
 

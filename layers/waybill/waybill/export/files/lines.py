@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from waybill.clock import iso
+from waybill.errors import WaybillError
 from waybill.export.ports import Delivery
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ KEPT_CHARACTERS = 32 * 1024 * 1024
 
 Render = Callable[[Delivery], bytes]
 
+NOWHERE = "http://localhost"
+"""Stands for the destination that a mapping wants and a file has not."""
+
 _TIMES = ("startDate", "endDate", "executionStartDate", "created", "timestamp")
+
+
+class NoLineError(WaybillError):
+    """No line can be made of an event. The message says why; a renderer of OpenLineage raises it."""
 
 
 class KeptAssets:
@@ -50,6 +58,8 @@ class KeptAssets:
 
 def renderer(config: FileAssetExporter) -> Render:
     """Return what renders deliveries as the exporter's lines."""
+    if config.content == "openlineage":
+        return openlineage_lines(config)
     return ion_lines() if config.format == "ION" else json_lines()
 
 
@@ -89,6 +99,35 @@ def ion_lines() -> Render:
         document["inputs"] = [asset_ion(asset) for asset in delivery.inputs]
         document["outputs"] = [asset_ion(asset) for asset in delivery.outputs]
         return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+    return render
+
+
+def openlineage_lines(config: FileAssetExporter) -> Render:
+    """Return what renders a delivery as one line of JSON: the OpenLineage run event that a generic backend would get.
+
+    What it returns raises ExporterStopped where an asset of a mapped type lacks the metadata key.
+    """
+    from waybill.export.openlineage.config import OpenLineageAssetExporter
+    from waybill.export.openlineage.mapping import CannotBeSent, Mapper
+
+    mapper = Mapper(
+        OpenLineageAssetExporter(
+            id=config.id,
+            type="OpenLineageAssetExporter",
+            backend="generic",
+            uri=NOWHERE,
+            mappings=config.mappings,
+            default_namespace=config.default_namespace,
+        )
+    )
+
+    def render(delivery: Delivery) -> bytes:
+        try:
+            (event,) = mapper.events(delivery)
+        except CannotBeSent as error:
+            raise NoLineError(str(error)) from None
+        return event.body + b"\n"
 
     return render
 

@@ -16,6 +16,9 @@ from waybill.model.fields import Document, Instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
+
+    from mypy_boto3_s3.type_defs import ObjectTypeDef
 
 FOLDER = "_manifests/"
 """Athena, Hive and Spark leave out names that begin with an underscore when they read the files beside it."""
@@ -46,13 +49,22 @@ class FileEntry(Document):
     last: str
 
 
+class Rejection(Document):
+    """An event that no line could be made of: its id, and why."""
+
+    id: str
+    reason: str
+
+
 class Manifest(Document):
     """What one batch wrote.
 
     Attributes:
-        start: the engine's word for where the batch began, end: where it ended.
+        start: the digest of the engine's word for where the batch began.
+        end: the engine's word for where it ended.
         attempt: who wrote it.
         lines: events in all its files.
+        rejected: events that no line could be made of, in no file.
     """
 
     version: int = 1
@@ -70,6 +82,7 @@ class Manifest(Document):
     content: str
     lines: int
     files: tuple[FileEntry, ...]
+    rejected: tuple[Rejection, ...] = ()
 
     @property
     def uris(self) -> list[str]:
@@ -84,28 +97,33 @@ class Manifests:
         destination: the bucket.
         root: the folder that the exporter's files lie under, `lineage/`.
         owner: namespace, flow, task, exporter, state key.
+
+    Attributes:
+        owner: what stands for the exporter in the names of its files.
     """
 
     def __init__(self, destination: Destination, root: str, owner: tuple[str, str, str, str, str]) -> None:
         self._to = destination
-        self._owner = owner
+        self._identity = owner
+        self.owner = _digest(owner)[:8]
+        self._root = root
         self.folder = f"{root}{FOLDER}{'/'.join(owner[:4])}/"
 
-    def key(self, start: str) -> str:
-        """Return the key of the manifest of a start."""
-        return f"{self.folder}{self.digest(start)}.json"
+    def key(self, digest: str) -> str:
+        """Return the key of the manifest of a start, by its digest."""
+        return f"{self.folder}{digest}.json"
 
     def digest(self, start: str) -> str:
         """Return what stands for a start in names of objects."""
-        return hashlib.sha256("\x1f".join((*self._owner, start)).encode()).hexdigest()[:24]
+        return _digest((*self._identity, start))[:24]
 
-    def find(self, start: str) -> Manifest | None:
-        """Return the manifest of a start, or None.
+    def find(self, digest: str) -> Manifest | None:
+        """Return the manifest of a start, by its digest, or None.
 
         Raises:
             ExporterStopped: S3 does not answer, or the manifest cannot be read.
         """
-        key = self.key(start)
+        key = self.key(digest)
         with self._to.told(f"look for {key}"):
             if key not in self._keys(key):
                 return None
@@ -140,13 +158,27 @@ class Manifests:
             for key in self._keys(self.folder):
                 yield key, self._body(key)
 
+    def files(self) -> Iterator[tuple[str, datetime]]:
+        """Walk over the keys, and times of writing, of all files of the exporter, whether they count or not.
+
+        Raises:
+            ExporterStopped: S3 does not answer.
+        """
+        with self._to.told(f"list {self._root}"):
+            for item in self._listed(self._root):
+                if f"-{self.owner}-" in item["Key"].rpartition("/")[2]:
+                    yield item["Key"], item["LastModified"]
+
     def _keys(self, prefix: str) -> Iterator[str]:
         """Walk over the keys with a prefix.
 
         To get an object that may not be there would need the permission to list the whole bucket.
         """
+        return (item["Key"] for item in self._listed(prefix))
+
+    def _listed(self, prefix: str) -> Iterator[ObjectTypeDef]:
         for page in self._to.s3.get_paginator("list_objects_v2").paginate(Bucket=self._to.bucket, Prefix=prefix):
-            yield from (item["Key"] for item in page.get("Contents", ()))
+            yield from page.get("Contents", ())
 
     def _body(self, key: str) -> bytes:
         return self._to.s3.get_object(Bucket=self._to.bucket, Key=key)["Body"].read()
@@ -166,6 +198,10 @@ class Manifests:
                 return False
             raise
         return True
+
+
+def _digest(parts: tuple[str, ...]) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 def read_manifest(body: bytes) -> Manifest:
