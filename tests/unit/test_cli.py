@@ -60,7 +60,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_each_command_is_there_and_says_how_it_is_used(name: str) -> None:
-    result = run(cli.app, [name, "--help"])
+    result = run(cli.app, [name, "--help"], prog_name="waybill")
 
     assert result.exit_code == 0
     assert f"waybill {name}" in result.output
