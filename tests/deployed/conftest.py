@@ -1,7 +1,8 @@
 """The real template, built and deployed with `--config-env local` to an emulator of this session's own.
 
-Tests share the stack: each works under flow and asset ids of its own. One that needs an empty stack, other parameters
-or an emulator that enforces IAM starts its own with `Emulator` and `deploy`.
+The emulator checks every call of a function against the policies of its role, so that all of these tests prove that
+each function has the permissions it needs. Tests share the stack: each works under flow and asset ids of its own. One
+that needs an empty stack or other parameters starts its own with `Emulator` and `deploy`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def emulator() -> Iterator[Emulator]:
-    """An emulator on a free port, gone with the session."""
-    with Emulator() as running:
+    """An emulator on a free port that enforces IAM, gone with the session."""
+    with Emulator(enforce_iam=True) as running:
         yield running
 
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tools.emulator import ROOT, Emulator
-from tools.stack import FunctionFailed, Stack, deploy
+from tools.emulator import ROOT
+from tools.stack import FunctionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from tools.stack import Stack
 
 PATIENCE_SECONDS = 30.0
+SETTLED_SECONDS = 2.5
 
 
 def report(**changes: Any) -> dict[str, Any]:
@@ -93,21 +96,27 @@ def test_what_failed_for_good_waits_in_the_failure_queue_with_its_payload(stack:
     assert json.loads(message["Body"])["requestPayload"] == flow
 
 
-@pytest.fixture(scope="module")
-def enforcing() -> Iterator[Stack]:
-    """A stack on an emulator that checks every call of a function against its role."""
-    with Emulator(enforce_iam=True) as emulator:
-        yield deploy(emulator)
-
-
-def test_each_function_may_do_what_it_does(enforcing: Stack) -> None:
-    for line in (ROOT / "events" / "demo" / "warehouse.jsonl").read_text().splitlines()[:3]:
-        assert enforcing.invoke("RecorderFunction", json.loads(line))["state"] == "SUCCESS"
-    time.sleep(2.5)
+@pytest.mark.parametrize("function", ["ShipperFunction", "FileExporterFunction"])
+@pytest.mark.parametrize("pointer", ["s3", "ssm"])
+def test_a_flow_that_is_pointed_to_files_what_was_recorded(stack: Stack, function: str, pointer: str) -> None:
+    sent = [report(flowId=f"filed_{uuid.uuid4().hex}") for _ in range(2)]
+    for document in sent:
+        stack.invoke("RecorderFunction", document)
     files = {"id": "file", "type": "FileAssetExporter", "format": "JSON"}
-    tasks = [{"id": "export", "type": "AssetShipper", "lookbackPeriod": "PT1H", "assetExporters": [files]}]
-    for function in ("ShipperFunction", "FileExporterFunction"):
-        flow = {"id": f"of_{function.lower()}", "namespace": "company.platform", "tasks": tasks}
-        output = enforcing.invoke(function, flow)["outputs"]["export"]
-        assert output["size"] == 3
-        assert len(output["outputs"]["file"]["uris"]) == 1
+    task = {"id": "export", "type": "AssetShipper", "lookbackPeriod": "PT1H", "flowId": sent[0]["flowId"]}
+    flow = {"id": sent[0]["flowId"], "namespace": "company.platform", "tasks": [task | {"assetExporters": [files]}]}
+    time.sleep(SETTLED_SECONDS)
+    answer = stack.invoke(function, {"flow": pointed_to(stack, flow, pointer)})
+    output = answer["outputs"]["export"]
+    assert output["size"] == 1
+    assert len(output["outputs"]["file"]["uris"]) == 1
+
+
+def pointed_to(stack: Stack, flow: dict[str, Any], pointer: str) -> str:
+    """Put a flow document where a pointer of this kind can lead to it, and return the pointer."""
+    body, name = json.dumps(flow), flow["id"]
+    if pointer == "ssm":
+        stack.client("ssm").put_parameter(Name=f"/waybill/flows/{name}", Value=body, Type="String")
+        return f"ssm:/waybill/flows/{name}"
+    stack.client("s3").put_object(Bucket=stack.names["LineageBucket"], Key=f"flows/{name}.json", Body=body.encode())
+    return f"s3://{stack.names['LineageBucket']}/flows/{name}.json"
