@@ -5,11 +5,14 @@ Secrets are never written in a flow: each is a reference to Secrets Manager or t
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from waybill.model.fields import Document, Text
+from waybill.model.fields import Document, Text, matches
+
+_HTTP = re.compile(r"https?://[^\s/?#]+\S*")
 
 
 class SecretRef(Document):
@@ -72,7 +75,7 @@ class OAuth2Auth(Document):
     """Tokens by the client credentials grant (RFC 6749, 4.4), asked for before the old one ends."""
 
     type: Literal["oauth2"]
-    token_endpoint: Annotated[str, Field(pattern=r"^https?://\S+$")]
+    token_endpoint: Annotated[str, matches(_HTTP, "must be an http or https URL", longest=2000)]
     client_id: Text
     client_secret: SecretRef
     scope: Text | None = None

@@ -10,13 +10,14 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, ValidationInf
 
 from waybill.export.openlineage.auth_config import AUTH_MODELS, AuthConfig, NoAuth, SecretRef
 from waybill.export.openlineage.backends import BACKENDS, Backend
-from waybill.model.fields import Document, ExporterId, Text
+from waybill.model.fields import Document, ExporterId, Text, matches
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"]
 BackendName = Literal["marquez", "data-rentgen", "datahub", "openmetadata", "datazone", "snowflake", "atlan", "generic"]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 _NO_URL = "must be a URL with scheme and host such as http://marquez:5000"
+_DOMAIN_ID = re.compile(r"dzd[-_][a-zA-Z0-9_-]{1,36}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OWN_HEADERS = frozenset({"content-type", "content-length", "content-encoding", "transfer-encoding", "host"})
 
@@ -103,7 +104,9 @@ class OpenLineageAssetExporter(Document):
     id: ExporterId
     type: Literal["OpenLineageAssetExporter"]
     backend: BackendName = "marquez"
-    domain_id: Annotated[str, Field(pattern=r"^dzd[-_][a-zA-Z0-9_-]{1,36}$")] | None = None
+    domain_id: (
+        Annotated[str, matches(_DOMAIN_ID, "must be the id of a DataZone domain such as dzd_4bfhw3w7qk5xqd")] | None
+    ) = None
     uri: Annotated[Url | None, Field(validate_default=True)] = None
     mappings: dict[str, DatasetMapping] = Field(default_factory=dict)
     auth: AuthConfig = NoAuth()
@@ -131,7 +134,7 @@ class OpenLineageAssetExporter(Document):
         if info.data.get("backend") != "datazone":
             if value is None:
                 raise ValueError("is required")
-        elif info.data.get("domain_id") is None:
+        elif info.data.get("domain_id", "") is None:
             raise ValueError("backend datazone needs domainId, the id of its domain, instead")
         return value
 
