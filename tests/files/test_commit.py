@@ -62,7 +62,7 @@ def test_the_loser_of_a_race_takes_over_what_the_winner_decided(world: FilingWor
     assert loser.outputs() == winner.outputs()
     assert ids(world, world.counted_uris()) == ["a"]
     (orphan,) = [
-        key for key in world if key.endswith("-00001.json") and world.uri(key) not in world.counted_uris()
+        key for key in world.object_keys() if key.endswith("-00001.json") and world.uri(key) not in world.counted_uris()
     ]
     assert world.tags(world.uri(orphan)) == UNCOMMITTED
     assert world.tags(world.counted_uris()[0]) == []
@@ -112,7 +112,9 @@ def test_what_is_abandoned_leaves_only_files_that_expire(world: FilingWorld) -> 
     target.abandon()
 
     assert world.manifests() == []
-    assert {tuple(map(str, world.tags(world.uri(key)))) for key in world} == {tuple(map(str, UNCOMMITTED))}
+    assert {tuple(map(str, world.tags(world.uri(key)))) for key in world.object_keys()} == {
+        tuple(map(str, UNCOMMITTED))
+    }
     assert world.s3.list_multipart_uploads(Bucket=world.tables.bucket).get("Uploads", []) == []
 
 
@@ -137,7 +139,7 @@ def test_a_damaged_manifest_stops_the_exporter_and_says_what_to_do(world: Filing
     target.begin("start")
     write(target, "a")
     target.commit("end")
-    (key,) = [key for key in world if "_manifests" in key]
+    (key,) = [key for key in world.object_keys() if "_manifests" in key]
     world.s3.put_object(Bucket=world.tables.bucket, Key=key, Body=b"{")
 
     with pytest.raises(ExporterStopped, match=r"is no manifest.*restore an older version of it"):
@@ -164,6 +166,6 @@ def test_files_are_encrypted_with_the_key_that_is_asked_for(world: FilingWorld) 
     write(target, "a")
     target.commit("end")
 
-    heads = [world.s3.head_object(Bucket=world.tables.bucket, Key=object_key) for object_key in world]
+    heads = [world.s3.head_object(Bucket=world.tables.bucket, Key=object_key) for object_key in world.object_keys()]
 
     assert [(head["ServerSideEncryption"], head["SSEKMSKeyId"]) for head in heads] == [("aws:kms", key)] * 2

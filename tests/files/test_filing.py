@@ -55,7 +55,7 @@ def test_the_flow_of_the_guide_uploads_each_day_as_json(world: FilingWorld) -> N
     world.event()
     (next_day,) = world.ship(parse_flow(GUIDE))["outputs"]["file"]["uris"]
     assert next_day.startswith("s3://company-lineage/kestra/2026-12-02/")
-    assert world.keys() == []
+    assert world.object_keys() == []
 
 
 def test_a_line_is_the_event_with_its_assets_as_they_are_now(world: FilingWorld) -> None:
@@ -165,7 +165,7 @@ def test_files_are_compressed_as_asked(world: FilingWorld, compression: str, suf
 def test_a_run_without_events_writes_nothing(world: FilingWorld) -> None:
     outputs = world.file()
 
-    assert (outputs["uris"], outputs["lines"], world.keys()) == ([], 0, [])
+    assert (outputs["uris"], outputs["lines"], world.object_keys()) == ([], 0, [])
 
 
 def test_the_manifest_says_what_counts(world: FilingWorld) -> None:

@@ -40,9 +40,8 @@ class Mortal:
         """Return a client of this process; only calls that are counted are calls to die at."""
         return _MortalClient(self, client, counted)
 
-    @property
-    def dead(self) -> bool:
-        """Whether it has died."""
+    def is_dead(self) -> bool:
+        """Tell whether it has died."""
         return self.at is not None and len(self.calls) >= self.at
 
 
@@ -59,11 +58,11 @@ class _MortalClient:
 
         def call(*arguments: Any, **named: Any) -> Any:
             process = self._process
-            if process.dead:
+            if process.is_dead():
                 raise Died
             if self._counted(name):
                 process.calls.append(name)
-            if not process.dead:
+            if not process.is_dead():
                 return method(*arguments, **named)
             if process.carried_out:
                 method(*arguments, **named)
@@ -111,14 +110,14 @@ class FilingWorld(World):
         bodies = {item["id"]["S"]: json.loads(item["body"]["S"]) for item in items if "body" in item}
         return [bodies[key]["id"] for key in sorted(bodies)]
 
-    def keys(self, bucket: str | None = None) -> list[str]:
+    def object_keys(self, bucket: str | None = None) -> list[str]:
         """Return the keys of all objects of a bucket."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket or self.tables.bucket)
         return [item["Key"] for page in pages for item in page.get("Contents", ())]
 
     def manifests(self) -> list[dict[str, Any]]:
         """Return all manifests."""
-        return [json.loads(self.body(key)) for key in self.keys() if "/_manifests/" in f"/{key}"]
+        return [json.loads(self.body(key)) for key in self.object_keys() if "/_manifests/" in f"/{key}"]
 
     def counted_uris(self) -> list[str]:
         """Return the addresses of the files that manifests name."""

@@ -11,17 +11,15 @@ import typer
 from waybill.cli.ship import FlowFile, read_flow
 from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
 from waybill.clock import utc_now
-from waybill.ids import uuid7_floor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from datetime import datetime
 
     from waybill.export.files.exporter import FileExporter
     from waybill.export.files.verify import Findings
-    from waybill.model.event import LineageEvent
     from waybill.model.flow import AssetShipper, Flow
-    from waybill.settings import Settings
+    from waybill.ship.services import Services
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -35,8 +33,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print all that was found a
 def list_(flow: FlowFile, stack: StackName = DEFAULT_STACK) -> None:
     """List the files that count: address, events, bytes."""
     from waybill.export.files.manifest import read_manifest
+    from waybill.model.flow import parse_flow
 
-    for _, _, exporter in _exporters(flow, Stack(stack).settings):
+    for _, _, exporter in _exporters(_services(stack), parse_flow(read_flow(flow))):
         for _, body in exporter.manifests.all():
             for file in read_manifest(body).files:
                 typer.echo(f"{file.uri}\t{file.lines}\t{file.bytes}")
@@ -49,77 +48,70 @@ def verify(flow: FlowFile, *, as_json: AsJson = False, stack: StackName = DEFAUL
     Wrong are events that are missing or stand in files more than once, and files that are damaged. Files that no
     manifest names are left over from runs that were cut short; they do no harm.
     """
-    from waybill.export.files.verify import verify as check
+    from waybill.model.flow import parse_flow
 
-    settings = Stack(stack).settings
-    found: dict[str, Findings] = {}
-    for name, task, exporter in _exporters(flow, settings):
-        log = _log(exporter, task, settings)
-        found[name] = check(exporter.destination, exporter.manifests, log, utc_now())
-        if not as_json:
-            _show(name, found[name], compared=log is not None)
+    found = findings(_services(stack), parse_flow(read_flow(flow)), utc_now())
     if as_json:
-        typer.echo(json.dumps({name: asdict(findings) for name, findings in found.items()}, indent=2))
-    if not all(findings.sound for findings in found.values()):
+        typer.echo(json.dumps({name: asdict(one) for name, one in found.items()}, indent=2))
+    else:
+        for name, one in found.items():
+            _show(name, one)
+    if not all(one.sound for one in found.values()):
         raise typer.Exit(1)
 
 
-def _exporters(path: Path, settings: Settings) -> Iterator[tuple[str, AssetShipper, FileExporter]]:
-    """Return the file exporters of a flow document by `<task>.<exporter>`."""
-    from waybill.export.files.config import FileAssetExporter
+def findings(services: Services, flow: Flow, now: datetime) -> dict[str, Findings]:
+    """Check every file exporter of a flow, and return what was found by `<task>.<exporter>`.
+
+    Raises:
+        ExporterStopped: S3 does not answer.
+        InvalidOffset: what is stored is no position.
+    """
+    from waybill.export.files.verify import verify as check
+    from waybill.ship.shipped import shipped_by
+
+    return {
+        name: check(
+            exporter.destination, exporter.manifests, shipped_by(services, exporter.run, task, exporter.id), now
+        )
+        for name, task, exporter in _exporters(services, flow)
+    }
+
+
+def _services(stack: str) -> Services:
+    from waybill.ship.services import services_of
+
+    return services_of(Stack(stack).settings)
+
+
+def _exporters(services: Services, flow: Flow) -> Iterator[tuple[str, AssetShipper, FileExporter]]:
     from waybill.export.files.exporter import FileExporter
     from waybill.export.ports import Deadline, Run
-    from waybill.model.flow import parse_flow
     from waybill.ship.task import state_key
-    from waybill.store.aws import client
 
-    flow: Flow = parse_flow(read_flow(path))
     for task in flow.shippers:
         run = Run(flow.namespace, flow.id, task.id, state_key(flow, task), utc_now(), Deadline(0))
         for config in task.asset_exporters:
-            if isinstance(config, FileAssetExporter):
-                name = f"{task.id}.{config.id}"
-                yield name, task, FileExporter(config, run, client("s3"), settings.lineage_bucket)
+            exporter = services.exporter(config, run)
+            if isinstance(exporter, FileExporter):
+                yield f"{task.id}.{config.id}", task, exporter
 
 
-def _log(exporter: FileExporter, task: AssetShipper, settings: Settings) -> Iterator[LineageEvent] | None:
-    """Return the events that an exporter has behind it; None where filters on assets decided which those are."""
-    from waybill.ship.filters import Filters
-    from waybill.ship.position import Position
-    from waybill.ship.reader import Reader
-    from waybill.ship.services import services_of
-    from waybill.ship.shipped import shipped
-
-    filters = Filters.of(task)
-    if filters.on_assets:
-        return None
-    services = services_of(settings)
-    run, exporter_id = exporter.run, exporter.id
-    positions = [
-        state.positions[exporter_id]
-        for state in services.states.all()
-        if (state.namespace, state.key) == (run.namespace, run.state_key) and exporter_id in state.positions
-    ]
-    reader = Reader(services.log, services.shards.generations(), uuid7_floor(utc_now()))
-    found = [Position.from_json(body, f"{run.namespace} {run.state_key} of {exporter_id}") for body in positions]
-    return (event for position in found for event in shipped(reader, position, filters))
-
-
-def _show(name: str, findings: Findings, *, compared: bool) -> None:
-    typer.echo(f"{name}: {findings.lines} events in {findings.files} files, {findings.manifests} manifests")
-    if not compared:
+def _show(name: str, found: Findings) -> None:
+    typer.echo(f"{name}: {found.lines} events in {found.files} files, {found.manifests} manifests")
+    if not found.compared:
         typer.echo("  filters on assets decided what was filed: what is missing cannot be told")
     kinds = {
-        "missing": findings.missing,
-        "double": findings.double,
-        "damaged": [f"{uri}: {fault}" for uri, fault in findings.damaged.items()],
-        "orphan": findings.orphans,
-        "rejected": findings.rejected,
+        "missing": found.missing,
+        "double": found.double,
+        "damaged": [f"{uri}: {fault}" for uri, fault in found.damaged.items()],
+        "orphan": found.orphans,
+        "rejected": found.rejected,
     }
     for kind, things in kinds.items():
         for thing in things[:SHOWN]:
             typer.echo(f"  {kind}: {thing}")
         if len(things) > SHOWN:
             typer.echo(f"  {kind}: and {len(things) - SHOWN} more")
-    if findings.sound:
-        typer.echo("  each event stands in exactly one file" if compared else "  no event stands in two files")
+    if found.sound:
+        typer.echo("  each event stands in exactly one file" if found.compared else "  no event stands in two files")

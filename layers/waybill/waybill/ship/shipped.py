@@ -4,22 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from waybill.ids import uuid7_floor
 from waybill.model.event import event_from_body
+from waybill.ship.filters import Filters
+from waybill.ship.position import Position
+from waybill.ship.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from waybill.export.ports import Run
     from waybill.model.event import LineageEvent
-    from waybill.ship.filters import Filters
-    from waybill.ship.position import Position
-    from waybill.ship.reader import Reader
+    from waybill.model.flow import AssetShipper
+    from waybill.ship.services import Services
+
+
+def shipped_by(services: Services, run: Run, task: AssetShipper, exporter_id: str) -> Iterator[LineageEvent] | None:
+    """Return the events that an exporter of a task has behind it.
+
+    None where filters on assets decided which those are: they asked for assets as they were at that moment.
+
+    Raises:
+        InvalidOffset: what is stored is no position.
+    """
+    filters = Filters.of(task)
+    if filters.on_assets:
+        return None
+    reader = Reader(services.log, services.shards.generations(), uuid7_floor(services.clock()))
+    positions = [
+        Position.from_json(state.positions[exporter_id], f"{run.namespace} {run.state_key} of {exporter_id}")
+        for state in services.states.all()
+        if (state.namespace, state.key) == (run.namespace, run.state_key) and exporter_id in state.positions
+    ]
+    return (event for position in positions for event in shipped(reader, position, filters))
 
 
 def shipped(reader: Reader, position: Position, filters: Filters) -> Iterator[LineageEvent]:
     """Return the events that are behind a position and pass the filters on events, shard by shard.
 
-    Those committed late, which the next run will find, are not among them, nor those that cannot be read. Filters on
-    assets ask for assets as they were when the event was shipped, so they are not applied.
+    Those committed late, which the next run will find, are not among them, nor those that cannot be read.
     """
     answered = {key for _, shard in position.sweeps() for key in shard.answered}
     late = {key for number, shard in position.sweeps() for key in reader.late(number, shard, position)}

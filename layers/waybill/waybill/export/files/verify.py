@@ -31,6 +31,8 @@ class Findings:
     """What a check found.
 
     Attributes:
+        compared: whether the log was there to compare with.
+        lines: events in all files.
         missing: ids of events that are in the log, behind the position, and in no file.
         double: ids of events that stand in files more often than in the log.
         damaged: what is wrong with a file or manifest, by its address.
@@ -38,6 +40,7 @@ class Findings:
         rejected: ids of events that no line could be made of, as manifests say.
     """
 
+    compared: bool = True
     manifests: int = 0
     files: int = 0
     lines: int = 0
@@ -77,6 +80,7 @@ def verify(
     if log is not None:
         check.compare(log)
     else:
+        check.found.compared = False
         check.compare_files()
     return check.found
 
@@ -142,9 +146,8 @@ class _Check:
             identity for identity, count in self.counts.items() if count > expected.get(identity, 1)
         )
 
-
     def compare_files(self) -> None:
-        """Find events that stand in files twice, without the log. Events of one run share its id, so that says nothing."""
+        """Find events that stand in files twice, without the log; a run's id says nothing, for its events share it."""
         if self._identity is _event_id_of:
             self.found.double = sorted(identity for identity, count in self.counts.items() if count > 1)
 
