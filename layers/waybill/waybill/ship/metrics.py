@@ -5,7 +5,7 @@
 | `LagSeconds` | seconds | age of the oldest event that may not be shipped yet; 0 at the end of the log |
 | `RetentionUsed` | percent | `LagSeconds` over the time that the log keeps an event |
 | `Delivered`, `Rejected`, `Skipped`, `Retried` | count | as in the answer; lines of files are `Delivered` |
-| `FailedLater` | count | events that a backend took and could not process afterwards |
+| `DeadLetters` | count | events that were set aside: refused, or taken and not processed afterwards |
 | `LateCommits` | count | events that were committed behind the position, sent out of order |
 | `Parked` | count | log items that cannot be read |
 | `BreakerOpened` | count | how often a backend in trouble was left alone but for one try at a time |
@@ -34,7 +34,6 @@ _COUNTS = {
     "rejected": "Rejected",
     "skipped": "Skipped",
     "retried": "Retried",
-    "failedLater": "FailedLater",
     "lateCommits": "LateCommits",
     "parked": "Parked",
     "breakerOpened": "BreakerOpened",
@@ -66,6 +65,7 @@ def _metrics(figures: Figures, *, stopped: bool) -> dict[str, float]:
         "LagSeconds": figures.lag_seconds,
         "RetentionUsed": 100 * figures.lag_seconds / kept_seconds,
         "ExporterStopped": int(stopped),
+        "DeadLetters": sum(figures.counts.get(name, 0) for name in ("rejected", "failedLater")),
     } | {metric: figures.counts[name] for name, metric in _COUNTS.items() if name in figures.counts}
 
 
