@@ -10,7 +10,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from waybill.catalog import asset_routes, namespace_routes, run_routes  # noqa: F401 - they add their routes
 from waybill.catalog.openapi import document
 from waybill.catalog.problems import answer_problems
-from waybill.catalog.router import router
+from waybill.catalog.router import current, router
 from waybill.catalog.services import ANONYMOUS, Request
 from waybill.errors import InvalidRequest
 from waybill.faults import unstorable
@@ -39,8 +39,7 @@ class CatalogApi:
     def answer(self, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         """Answer one request."""
         caller = event.get("requestContext", {}).get("authorizer", {}).get("iam", {}).get("userArn") or ANONYMOUS
-        request = Request(self._services, caller, event.get("rawQueryString", ""))
-        self._app.append_context(request=request)  # type: ignore[no-untyped-call]
+        current.set(Request(self._services, caller, event.get("rawQueryString", "")))
         return self._app.resolve(event, context)
 
     def document(self) -> dict[str, Any]:

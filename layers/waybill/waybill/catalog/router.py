@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
@@ -11,8 +12,10 @@ if TYPE_CHECKING:
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
+current: ContextVar[Request] = ContextVar("current")
+"""The request that is being answered."""
+
 
 def request() -> Request:
     """Return the request that is being answered."""
-    current: Request = router.context["request"]
-    return current
+    return current.get()

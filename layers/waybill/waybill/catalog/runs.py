@@ -140,8 +140,8 @@ class Runs:
                 continue
             if not condition.operator.startswith("LESS"):
                 oldest = max(oldest, condition.wanted)
-            if not condition.operator.startswith("GREATER"):
-                newest = min(newest, condition.wanted + timedelta(milliseconds=1))
+            if not condition.operator.startswith("GREATER") and condition.wanted < newest:
+                newest = condition.wanted + timedelta(milliseconds=1)
         return uuid7_floor(oldest), uuid7_floor(max(oldest, newest))
 
 

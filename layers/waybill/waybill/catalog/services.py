@@ -63,7 +63,7 @@ def services_of(settings: Settings) -> Services:
     usages = UsageStore(dynamodb, settings.catalog_table, keep)
     reader = LogReader(dynamodb, settings.lineage_table, objects)
     shards = Shards(dynamodb, settings.lineage_table, settings.log_shards)
-    history = History(dynamodb, settings.lineage_table, shards, objects)
+    history = History(dynamodb, settings.lineage_table, shards, usages.hours, objects)
     return Services(
         assets=AssetStore(dynamodb, settings.catalog_table),
         usages=usages,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from waybill.clock import from_millis
@@ -15,6 +15,7 @@ from waybill.threads import side_by_side
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from waybill.store.hours import Hours
     from waybill.store.objects import Objects
     from waybill.store.shards import Shards
 
@@ -26,10 +27,11 @@ _PAGE = 100
 class History:
     """Reads events backwards."""
 
-    def __init__(self, client: Any, table: str, shards: Shards, objects: Objects) -> None:
+    def __init__(self, client: Any, table: str, shards: Shards, hours: Hours, objects: Objects) -> None:
         self._client = client
         self._table = table
         self._shards = shards
+        self._hours = hours
         self._objects = objects
 
     def newest_first(self, oldest: str, before: str) -> Iterator[tuple[str, str, LogItem | None]]:
@@ -38,18 +40,16 @@ class History:
         Yields:
             Key and bucket of each event, and the event; after every few hours the key that was reached, and nothing.
         """
-        hour, last = _hour_of_key(before), _hour_of_key(oldest)
-        while hour >= last:
-            hours = [found for found in _backwards(hour, _HOURS) if found >= last]
-            buckets = [[f"{one}#{shard}" for shard in range(self._shards.at(one).shards)] for one in hours]
-            asks = [(bucket, oldest, before) for part in buckets for bucket in part]
+        hours = self._hours.newest_first(_hour_of_key(oldest), _hour_of_key(before))
+        while part := list(islice(hours, _HOURS)):
+            buckets = [[f"{hour}#{shard}" for shard in range(self._shards.at(hour).shards)] for hour in part]
+            asks = [(bucket, oldest, before) for hour in buckets for bucket in hour]
             pages = iter(side_by_side(lambda ask: self._page(*ask), asks))
-            for part in buckets:
-                streams = [self._rest(bucket, oldest, *next(pages)) for bucket in part]
+            for hour in buckets:
+                streams = [self._rest(bucket, oldest, *next(pages)) for bucket in hour]
                 yield from heapq.merge(*streams, key=lambda found: found[0], reverse=True)
-            before = uuid7_floor(hour_start(hours[-1]))
+            before = uuid7_floor(hour_start(part[-1]))
             yield before, "", None
-            hour = _backwards(hours[-1], 2)[1]
 
     def _rest(
         self, bucket: str, oldest: str, items: list[LogItem], more: str | None
@@ -81,9 +81,3 @@ class History:
 
 def _hour_of_key(key: str) -> str:
     return hour_of(from_millis(uuid7_millis(key)))
-
-
-def _backwards(hour: str, count: int) -> list[str]:
-    """Return an hour and those before it."""
-    start = hour_start(hour)
-    return [hour_of(start - timedelta(hours=back)) for back in range(count)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from waybill.clock import utc_now
 from waybill.model.usage import Usage, usage_from
 from waybill.store.batches import get_items, write_items
+from waybill.store.hours import Hours
 from waybill.store.skipping import Range, first_of_each
 
 if TYPE_CHECKING:
@@ -31,9 +32,11 @@ class UsageStore:
         self._table = table
         self._keep = keep
         self._clock = clock
+        self.hours = Hours(client, table, keep, clock)
 
     def put_all(self, usages: Sequence[Usage]) -> None:
         """Write usages; writing one again changes nothing."""
+        self.hours.add(usage.log_bucket.partition("#")[0] for usage in usages)
         expires = str(int((self._clock() + self._keep).timestamp()))
         requests = [{"PutRequest": {"Item": _item(usage, expires)}} for usage in usages]
         write_items(self._client, self._table, requests)
