@@ -28,9 +28,8 @@ def template() -> dict[str, Any]:
     return parsed
 
 
-@pytest.fixture(scope="session")
-def resources() -> Resources:
-    """The resources of the expanded template by logical id."""
+def expanded(**parameters: str) -> Resources:
+    """The resources by logical id that SAM makes of the template, with some parameters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         document = yaml_parse((ROOT / "template.yaml").read_text())
@@ -39,8 +38,14 @@ def resources() -> Resources:
                 if name in resource.get("Properties", {}):
                     resource["Properties"][name] = SOMEWHERE
         defaults = {name: one["Default"] for name, one in document["Parameters"].items() if "Default" in one}
-        expanded: Resources = transform(document, defaults, _NoManagedPolicies())["Resources"]
-    return expanded
+        found: Resources = transform(document, defaults | parameters, _NoManagedPolicies())["Resources"]
+    return found
+
+
+@pytest.fixture(scope="session")
+def resources() -> Resources:
+    """The resources of the expanded template by logical id."""
+    return expanded()
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from typing import Any
 
-_PLACEHOLDER = re.compile(r"\$\{([^}]+)}")
+_PLACEHOLDER = re.compile(r"\$\{([^!}][^}]*)}")
 NO_VALUE = object()
 
 
@@ -19,7 +20,9 @@ class Resolver:
 
     def __init__(self, template: dict[str, Any], parameters: dict[str, str] | None = None) -> None:
         declared = {name: str(one.get("Default", "")) for name, one in template["Parameters"].items()}
-        self._values = declared | (parameters or {})
+        values = declared | (parameters or {})
+        lists = {name for name, one in template["Parameters"].items() if one["Type"] == "CommaDelimitedList"}
+        self._values = {name: value.split(",") if name in lists else value for name, value in values.items()}
         self._conditions = template.get("Conditions", {})
 
     def resolve(self, value: Any) -> Any:
@@ -51,7 +54,10 @@ class Resolver:
             case "Fn::Sub":
                 text, own = (argument, {}) if isinstance(argument, str) else argument
                 known = {key: self.resolve(one) for key, one in own.items()}
-                return _PLACEHOLDER.sub(lambda match: known.get(match[1]) or self._call("Ref", match[1]), text)
+                found = _PLACEHOLDER.sub(lambda match: known.get(match[1]) or self._call("Ref", match[1]), text)
+                return found.replace("${!", "${")
+            case "Fn::Base64":
+                return b64encode(self.resolve(argument).encode()).decode()
             case "Fn::Equals":
                 first, second = self.resolve(argument)
                 return str(first) == str(second)
@@ -59,6 +65,9 @@ class Resolver:
                 return not self.resolve(argument)[0]
             case "Fn::And":
                 return all(self.resolve(argument))
+            case "Fn::Join":
+                separator, parts = argument
+                return separator.join(self.resolve(parts))
             case "Condition":
                 return self.holds(argument)
         raise AssertionError(f"{name} is not known here; add it")

@@ -12,9 +12,14 @@ from tests.template.intrinsics import Resolver
 TABLES = ("LineageTable", "CatalogTable", "KeyValueTable")
 
 
+KEY = "arn:aws:kms:us-east-1:000000000000:key/1234"
+
+
 @pytest.mark.parametrize("table", TABLES)
-def test_a_table_expires_items_can_be_restored_and_is_encrypted(resources: Resources, table: str) -> None:
-    properties = resources[table]["Properties"]
+def test_a_table_expires_items_can_be_restored_and_is_encrypted(
+    template: dict[str, Any], resources: Resources, table: str
+) -> None:
+    properties = Resolver(template).resolve(resources[table]["Properties"])
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
     assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
@@ -53,10 +58,12 @@ def test_the_keys_of_the_tables_are_those_the_stores_use(resources: Resources) -
     }
 
 
-def test_the_bucket_is_encrypted_versioned_private_and_cleans_up(resources: Resources) -> None:
-    properties = resources["LineageBucket"]["Properties"]
+def test_the_bucket_is_encrypted_versioned_private_and_cleans_up(
+    template: dict[str, Any], resources: Resources
+) -> None:
+    properties = Resolver(template, {"LineageRetentionDays": "90"}).resolve(resources["LineageBucket"]["Properties"])
     assert properties["BucketEncryption"]["ServerSideEncryptionConfiguration"] == [
-        {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+        {"BucketKeyEnabled": True, "ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
     ]
     assert properties["VersioningConfiguration"] == {"Status": "Enabled"}
     assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
@@ -65,7 +72,7 @@ def test_the_bucket_is_encrypted_versioned_private_and_cleans_up(resources: Reso
     rules = {rule["Id"]: rule for rule in properties["LifecycleConfiguration"]["Rules"]}
     assert rules["EndUnfinishedUploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
     assert rules["ExpireOldVersions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
-    assert rules["ExpireEvents"]["ExpirationInDays"] == {"Ref": "LineageRetentionDays"}
+    assert rules["ExpireEvents"]["ExpirationInDays"] == "90"
 
 
 def test_the_bucket_and_the_queues_refuse_clear_text(template: dict[str, Any], resources: Resources) -> None:
@@ -77,7 +84,35 @@ def test_the_bucket_and_the_queues_refuse_clear_text(template: dict[str, Any], r
         assert len(deny["Resource"]) == covered
 
 
-def test_every_queue_is_encrypted_and_keeps_its_messages_for_two_weeks(resources: Resources) -> None:
+def test_every_queue_is_encrypted_and_keeps_its_messages_for_two_weeks(
+    template: dict[str, Any], resources: Resources
+) -> None:
     for queue in of_type(resources, "AWS::SQS::Queue").values():
-        assert queue["Properties"]["SqsManagedSseEnabled"] is True
-        assert queue["Properties"]["MessageRetentionPeriod"] == 14 * 24 * 3600
+        properties = Resolver(template).resolve(queue["Properties"])
+        assert properties["SqsManagedSseEnabled"] is True
+        assert properties["MessageRetentionPeriod"] == 14 * 24 * 3600
+
+
+def test_a_key_of_the_company_encrypts_all_that_is_kept(template: dict[str, Any], resources: Resources) -> None:
+    resolver = Resolver(template, {"KmsKeyArn": KEY})
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        return [resolver.resolve(one["Properties"]) for one in of_type(resources, kind).values()]
+
+    for table in of("AWS::DynamoDB::Table"):
+        assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": KEY}
+    for queue in of("AWS::SQS::Queue"):
+        assert queue["KmsMasterKeyId"] == KEY
+        assert "SqsManagedSseEnabled" not in queue
+    (bucket,) = of("AWS::S3::Bucket")
+    (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}
+    assert {group["KmsKeyId"] for group in of("AWS::Logs::LogGroup")} == {KEY}
+    assert {bus["KmsKeyIdentifier"] for bus in of("AWS::Events::EventBus")} == {KEY}
+    assert {function["KmsKeyArn"] for function in of("AWS::Lambda::Function")} == {KEY}
+
+
+def test_logs_are_kept_as_long_as_the_parameter_says(resources: Resources) -> None:
+    for group in of_type(resources, "AWS::Logs::LogGroup").values():
+        assert group["Properties"]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+        assert group["UpdateReplacePolicy"] == "Retain"

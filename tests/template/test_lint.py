@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.template.conftest import Resources, of_type
 from tools.build import build, sam
 from tools.emulator import ROOT
 
@@ -47,15 +46,6 @@ def test_every_parameter_says_what_it_is_for_and_has_its_place_in_the_console(te
 def test_every_output_says_what_it_is_for(template: dict[str, Any]) -> None:
     for output in template["Outputs"].values():
         assert output["Description"].endswith(".")
-
-
-def test_every_alarm_says_what_it_means_and_stays_quiet_without_data(resources: Resources) -> None:
-    alarms = of_type(resources, "AWS::CloudWatch::Alarm")
-    assert "HalfOfRetentionAlarm" in alarms
-    for alarm in alarms.values():
-        assert alarm["Properties"]["AlarmDescription"].endswith(".")
-        assert alarm["Properties"]["TreatMissingData"] == "notBreaching"
-        assert "HasAlarmTopic" in str(alarm["Properties"]["AlarmActions"])
 
 
 @pytest.mark.parametrize("environment", ["local", "default", "prod"])

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.template.conftest import Resources, of_type
 from tests.template.intrinsics import Resolver
+from tools.emulator import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROLES = ("RecorderFunctionRole", "ShipperFunctionRole", "FileExporterFunctionRole", "CatalogFunctionRole")
-FOR_LOGS_AND_TRACES = {"AWSLambdaBasicExecutionRole", "AWSXrayWriteOnlyAccess"}
-TO_READ_ITS_QUEUE = {"RecorderFunctionRole": {"AWSLambdaSQSQueueExecutionRole"}}
+CONDITION = re.compile(r"- [A-Z]\w+")
+BOUNDARY = "arn:aws:iam::000000000000:policy/boundary"
+WITH_ALL = {
+    "KmsKeyArn": "arn:aws:kms:us-east-1:000000000000:key/1234",
+    "SubnetIds": "subnet-0a1,subnet-0b2",
+    "SecurityGroupIds": "sg-0c3",
+    "GradualDeployment": "true",
+    "OffsetStore": "SSM",
+    "DataZoneDomainId": "dzd_example",
+    "ExportBucket": "company-lineage",
+}
+WITHOUT_NAMES = {"WriteTraces", "JoinVpc", "SeeAlarms"}
+"""Statements about what has no name: traces, network interfaces that are to come, alarms that are looked for."""
 
 
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def statements(resources: Resources, role: str) -> Iterator[dict[str, Any]]:
-    """Every statement that a role gets, written in its own policies or attached."""
+def statements(template: dict[str, Any], resources: Resources, role: str, **parameters: str) -> list[dict[str, Any]]:
+    """Every statement that a role gets, in its own policies or in those attached, with some parameters."""
+    found = list(_statements(resources, role))
+    resolved: list[dict[str, Any]] = Resolver(template, parameters).resolve(found)
+    return resolved
+
+
+def _statements(resources: Resources, role: str) -> Iterator[dict[str, Any]]:
     for policy in resources[role]["Properties"]["Policies"]:
         yield from policy["PolicyDocument"]["Statement"]
     for policy in of_type(resources, "AWS::IAM::Policy").values():
@@ -32,34 +51,56 @@ def statements(resources: Resources, role: str) -> Iterator[dict[str, Any]]:
 
 def actions(template: dict[str, Any], resources: Resources, role: str, **parameters: str) -> set[str]:
     """The actions that a role may take, with some parameters."""
-    resolved = Resolver(template, parameters).resolve(list(statements(resources, role)))
-    return {action for statement in resolved for action in listed(statement["Action"])}
+    found = statements(template, resources, role, **parameters)
+    return {action for statement in found for action in listed(statement["Action"])}
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_no_statement_has_a_wildcard_where_a_name_exists(
     template: dict[str, Any], resources: Resources, role: str
 ) -> None:
-    for statement in Resolver(template).resolve(list(statements(resources, role))):
+    for statement in statements(template, resources, role, **WITH_ALL):
         assert statement["Effect"] == "Allow"
         assert not [action for action in listed(statement["Action"]) if "*" in action]
-        assert "*" not in listed(statement["Resource"])
+        assert ("*" in listed(statement["Resource"])) is (statement["Sid"] in WITHOUT_NAMES), statement["Sid"]
+
+
+def test_there_are_no_roles_but_the_functions_and_none_has_a_policy_of_somebody_elses(resources: Resources) -> None:
+    roles = of_type(resources, "AWS::IAM::Role")
+    assert set(roles) == {*ROLES, "DeploymentRole"}
+    for role in roles.values():
+        assert "ManagedPolicyArns" not in role["Properties"]
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_beyond_its_statements_a_role_may_write_logs_and_traces_and_read_its_queue(
-    resources: Resources, role: str
-) -> None:
-    arns = resources[role]["Properties"]["ManagedPolicyArns"]
-    assert {arn.rsplit("/", 1)[1] for arn in arns} == FOR_LOGS_AND_TRACES | TO_READ_ITS_QUEUE.get(role, set())
+def test_each_statement_has_a_name_of_its_own(template: dict[str, Any], resources: Resources, role: str) -> None:
+    names = [statement["Sid"] for statement in statements(template, resources, role, **WITH_ALL)]
+    assert len(set(names)) == len(names)
+
+
+def test_each_statement_has_its_reason_above_it() -> None:
+    """Only the words of a condition stand between a statement and its comment."""
+    lines = [line.strip() for line in (ROOT / "template.yaml").read_text().splitlines()]
+    for number, line in enumerate(lines):
+        if line.startswith("- Sid: "):
+            above = next(one for one in lines[number - 1 :: -1] if one != "- !If" and not CONDITION.fullmatch(one))
+            assert above.startswith("# "), line
+
+
+@pytest.mark.parametrize("role", [*ROLES, "DeploymentRole"])
+def test_a_permissions_boundary_bounds_every_role(template: dict[str, Any], resources: Resources, role: str) -> None:
+    properties = resources[role]["Properties"]
+    assert "PermissionsBoundary" not in Resolver(template).resolve(properties)
+    bounded = Resolver(template, {"PermissionsBoundaryArn": BOUNDARY}).resolve(properties)
+    assert bounded["PermissionsBoundary"] == BOUNDARY
 
 
 @pytest.mark.parametrize("role", ["RecorderFunctionRole", "FileExporterFunctionRole", "CatalogFunctionRole"])
 def test_only_the_shipper_reads_secrets(template: dict[str, Any], resources: Resources, role: str) -> None:
-    assert "secretsmanager:GetSecretValue" not in actions(template, resources, role)
+    assert "secretsmanager:GetSecretValue" not in actions(template, resources, role, **WITH_ALL)
     assert not [
         resource
-        for statement in Resolver(template).resolve(list(statements(resources, role)))
+        for statement in statements(template, resources, role, **WITH_ALL)
         for resource in listed(statement["Resource"])
         if "waybill/secrets/" in resource
     ]
@@ -68,9 +109,7 @@ def test_only_the_shipper_reads_secrets(template: dict[str, Any], resources: Res
 def test_the_shipper_reads_secrets_under_a_prefix(template: dict[str, Any], resources: Resources) -> None:
     (secret,) = (
         statement["Resource"]
-        for statement in Resolver(template, {"SecretPrefix": "team/x/"}).resolve(
-            list(statements(resources, "ShipperFunctionRole"))
-        )
+        for statement in statements(template, resources, "ShipperFunctionRole", SecretPrefix="team/x/")
         if "secretsmanager:GetSecretValue" in listed(statement["Action"])
     )
     assert secret.endswith(":secret:team/x/*")
@@ -78,7 +117,12 @@ def test_the_shipper_reads_secrets_under_a_prefix(template: dict[str, Any], reso
 
 @pytest.mark.parametrize(
     ("action", "parameters"),
-    [("datazone:PostLineageEvent", {"DataZoneDomainId": "dzd_example"}), ("ssm:PutParameter", {"OffsetStore": "SSM"})],
+    [
+        ("datazone:PostLineageEvent", {"DataZoneDomainId": "dzd_example"}),
+        ("ssm:PutParameter", {"OffsetStore": "SSM"}),
+        ("ec2:CreateNetworkInterface", {"SubnetIds": "subnet-0a1", "SecurityGroupIds": "sg-0c3"}),
+        ("kms:Decrypt", {"KmsKeyArn": WITH_ALL["KmsKeyArn"]}),
+    ],
 )
 def test_what_only_some_stacks_need_only_they_are_given(
     template: dict[str, Any], resources: Resources, action: str, parameters: dict[str, str]
@@ -87,10 +131,17 @@ def test_what_only_some_stacks_need_only_they_are_given(
     assert action in actions(template, resources, "ShipperFunctionRole", **parameters)
 
 
+def test_a_function_writes_to_its_own_log_and_makes_no_other(template: dict[str, Any], resources: Resources) -> None:
+    for role in ROLES:
+        (log,) = (one for one in statements(template, resources, role) if one["Sid"] == "WriteLog")
+        assert log["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+        assert log["Resource"] == f"<{role.removesuffix('FunctionRole')}Log.Arn>"
+
+
 def test_a_caller_may_hand_in_reports_and_nothing_else(template: dict[str, Any], resources: Resources) -> None:
     document = Resolver(template).resolve(resources["RecorderCallerPolicy"]["Properties"]["PolicyDocument"])
     assert [(statement["Action"], statement["Resource"]) for statement in document["Statement"]] == [
-        ("lambda:InvokeFunction", "<RecorderFunction.Arn>"),
+        ("lambda:InvokeFunction", ["<RecorderFunction.Arn>", "<RecorderFunctionAliaslive>"]),
         ("sqs:SendMessage", "<ReportQueue.Arn>"),
         ("events:PutEvents", "<LineageBus.Arn>"),
         ("s3:PutObject", "<LineageBucket.Arn>/reports/*"),
