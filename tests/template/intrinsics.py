@@ -51,13 +51,8 @@ class Resolver:
             case "Fn::If":
                 condition, then, otherwise = argument
                 return self.resolve(then if self.holds(condition) else otherwise)
-            case "Fn::Sub":
-                text, own = (argument, {}) if isinstance(argument, str) else argument
-                known = {key: self.resolve(one) for key, one in own.items()}
-                found = _PLACEHOLDER.sub(lambda match: known.get(match[1]) or self._call("Ref", match[1]), text)
-                return found.replace("${!", "${")
-            case "Fn::Base64":
-                return b64encode(self.resolve(argument).encode()).decode()
+            case "Fn::Sub" | "Fn::Join" | "Fn::Base64":
+                return self._text(name, argument)
             case "Fn::Equals":
                 first, second = self.resolve(argument)
                 return str(first) == str(second)
@@ -65,9 +60,17 @@ class Resolver:
                 return not self.resolve(argument)[0]
             case "Fn::And":
                 return all(self.resolve(argument))
-            case "Fn::Join":
-                separator, parts = argument
-                return separator.join(self.resolve(parts))
             case "Condition":
                 return self.holds(argument)
         raise AssertionError(f"{name} is not known here; add it")
+
+    def _text(self, name: str, argument: Any) -> str:
+        if name == "Fn::Base64":
+            return b64encode(self.resolve(argument).encode()).decode()
+        if name == "Fn::Join":
+            separator, parts = argument
+            return str(separator.join(self.resolve(parts)))
+        text, own = (argument, {}) if isinstance(argument, str) else argument
+        known = {key: self.resolve(one) for key, one in own.items()}
+        found = _PLACEHOLDER.sub(lambda match: known.get(match[1]) or self._call("Ref", match[1]), text)
+        return found.replace("${!", "${")

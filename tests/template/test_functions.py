@@ -134,10 +134,11 @@ def test_datazone_gets_its_domain_in_place_of_an_address(template: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("parameters", "bucket"), [({}, "<LineageBucket>"), ({"ExportBucket": "company-lineage"}, "company-lineage")]
+    ("parameters", "bucket", "key"),
+    [({}, "<LineageBucket>", "lineage/"), ({"ExportBucket": "company-lineage"}, "company-lineage", "kestra/")],
 )
 def test_the_daily_flow_files_json_in_the_stacks_bucket_or_the_users(
-    template: dict[str, Any], resources: Resources, parameters: dict[str, str], bucket: str
+    template: dict[str, Any], resources: Resources, parameters: dict[str, str], bucket: str, key: str
 ) -> None:
     document = scheduled(template, resources, "FileExporterFunctionExportLineage", **parameters)
     assert document == {
@@ -148,7 +149,16 @@ def test_the_daily_flow_files_json_in_the_stacks_bucket_or_the_users(
                 "id": "export_lineage",
                 "type": "AssetShipper",
                 "lookbackPeriod": "P7D",
-                "assetExporters": [{"id": "file", "type": "FileAssetExporter", "format": "JSON", "bucket": bucket}],
+                "assetExporters": [
+                    {
+                        "id": "file",
+                        "type": "FileAssetExporter",
+                        "format": "JSON",
+                        "partitioning": "day",
+                        "bucket": bucket,
+                        "key": key,
+                    }
+                ],
             }
         ],
     }
