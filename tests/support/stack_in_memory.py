@@ -59,6 +59,12 @@ def stack(_moto: None) -> StackInMemory:
     return stack_in_memory()
 
 
+@pytest.fixture(scope="module")
+def module_stack(_moto: None) -> StackInMemory:
+    """A stack that the tests of a module share."""
+    return stack_in_memory()
+
+
 @pytest.fixture
 def stack_of_comparison(_moto: None) -> StackInMemory:
     """Another stack, to compare with."""
