@@ -78,6 +78,17 @@ lint-template: $(ENVIRONMENTS) ## sam validate, cfn-lint with the rules for serv
 test: setup lint lint-template ## set up, check, and run every test
 	@pytest $(PYTEST)
 
+RUNS ?= 2000
+SEED ?= 1
+
+.PHONY: torture
+torture: setup ## kill the engine at every point, 2,000 runs (RUNS, SEED); what came of it is in build/torture.json
+	@python -m tests.torture --runs $(RUNS) --seed $(SEED)
+
+.PHONY: bench
+bench: setup ## measure (BENCH=names of modules); the figures are in build/benchmarks.json
+	@python -m benchmarks $(BENCH)
+
 # --- to run it ------------------------------------------------------------------------------------------------------
 
 INPUT ?= events/demo/warehouse.jsonl
