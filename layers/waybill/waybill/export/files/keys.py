@@ -134,6 +134,9 @@ def parse_key(text: str) -> KeyTemplate:
     Raises:
         ValueError: naming the part that is not known, and what there is.
     """
+    steps = _EXPRESSION.sub("x", text.strip("/")).split("/")
+    if _FORBIDDEN.search(text) or any(step in ("", ".", "..") for step in steps):
+        raise ValueError("must not hold control characters, empty steps, . or .. as a step")
     parts: list[str | tuple[str, DatePattern]] = []
     for position, piece in enumerate(_EXPRESSION.split(text.strip("/"))):
         if position % 2:
@@ -154,8 +157,6 @@ def _plain(text: str) -> str:
     for wrong in ("{{", "}}", "{%", "%}"):
         if wrong in text:
             raise ValueError(f"has {wrong} without its other half; an expression is written {{{{ … }}}}")
-    if _FORBIDDEN.search(text) or any(step in ("", ".", "..") for step in text.strip("/").split("/")):
-        raise ValueError("must not hold control characters, empty steps, . or .. as a step")
     return text
 
 
