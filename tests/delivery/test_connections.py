@@ -80,7 +80,7 @@ def test_an_outcome_that_stays_unknown_is_set_aside_after_three_tries_while_othe
     assert shipped.letters[0].attempts == 3
     assert shipped.letters[0].kind == "unknown"
     assert shipped.letters[0].reason.startswith(
-        "outcome unknown: no whole answer in 3 tries while others got through; the last: the connection broke"
+        "outcome unknown: no whole answer in 3 tries while the backend was well; the last: the connection broke"
     )
     assert [request.job for request in receiver.requests].count("orders.job2") == 3
 

@@ -63,8 +63,8 @@ class Case:
         return Refusal(reason, judgement.verdict, answer.status, text, self.attempts, self.first, iso(utc_now()))
 
     def set_aside(self, judgement: Judgement, answer: Answer) -> Refusal:
-        """Say that it was not taken while others were."""
-        times = f"in {self.attempts} tries while others got through"
+        """Say that it was not taken while the backend was well."""
+        times = f"in {self.attempts} tries while the backend was well"
         if self.unknown:
             reason = f"outcome unknown: no whole answer {times}; the last: {answer}"
         else:

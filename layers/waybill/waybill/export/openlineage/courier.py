@@ -179,7 +179,7 @@ class Courier:
             self.breaker.open(patience.backoff(health.failures_in_a_row - patience.breaker + 2))
         asked = seconds_to_wait(answer.retry_after)
         await self._pause(patience.backoff(case.attempts) if asked is None else asked)
-        if enough:
+        if enough or case.failures >= patience.failed_tries - 1:
             await self._ask(case)
         return _Next.AGAIN
 
