@@ -88,10 +88,10 @@ def update_asset(asset_id: Id, asset: Annotated[AssetUpdate, Body()]) -> dict[st
 
 
 @router.delete("/assets/<asset_id>", responses=answers(None, 403, 404, 423))
-def delete_asset(asset_id: Id) -> Response[None]:
+def delete_asset(asset_id: Id) -> Response[str]:
     """Mark an asset as deleted. Its lineage and usages stay."""
     request().changer.delete(unquote(asset_id))
-    return Response(204, body=None)
+    return Response(204, body="")
 
 
 @router.get("/assets/<asset_id>/dependencies", responses=answers(GraphView, 400, 404))
@@ -140,13 +140,13 @@ def unlock_asset(
     execution_id: Annotated[
         str | None, Query(alias="executionId", description="Only if this execution holds it.")
     ] = None,
-) -> Response[None]:
+) -> Response[str]:
     """Give a lock back: that of an execution, or, without one, whoever holds it. Safe to ask for at any time."""
     asked = request()
     stored = asked.visible(unquote(asset_id))
     asked.caller.check_writes(stored.asset.namespace if stored.asset else None)
     asked.services.locks.release(stored.id, execution_id)
-    return Response(204, body=None)
+    return Response(204, body="")
 
 
 def _view(asset_id: str) -> dict[str, Any]:

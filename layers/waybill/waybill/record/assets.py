@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 CREATED, UPDATED = "created", "updated"
 
+_MANY = 10
+"""From so many new assets on, their rows of the index are put in batches."""
+
 
 @dataclass(slots=True)
 class AssetChanges:
@@ -77,7 +80,10 @@ class AssetRecorder:
         changes |= {ref.id: self._placeholder(ref) for ref in unknown}
         self._rules.load(_namespaces(bundles, stored))
         todo = [asset_id for asset_id in changes if asset_id not in done]
-        results = side_by_side(lambda asset_id: self._try(asset_id, stored.get(asset_id), changes[asset_id]), todo)
+        new = self._index_new([(asset_id, changes[asset_id]) for asset_id in todo if asset_id not in stored])
+        results = side_by_side(
+            lambda asset_id: self._try(asset_id, stored.get(asset_id), changes[asset_id], indexed=asset_id in new), todo
+        )
         found = {asset_id: (change, "") for asset_id, change in done.items()} | dict(zip(todo, results, strict=True))
         ordered = [(asset_id, *found[asset_id]) for asset_id in (*outputs, *inputs) if asset_id in found]
         return AssetChanges(
@@ -85,10 +91,25 @@ class AssetRecorder:
             failed={asset_id: reason for asset_id, _, reason in ordered if reason},
         )
 
-    def _try(self, asset_id: str, stored: StoredAsset | None, change: Change) -> tuple[str, str]:
+    def _index_new(self, changes: Sequence[tuple[str, Change]]) -> set[str]:
+        """Put the rows of the index for assets that do not exist yet, together; return for which that was done."""
+        if len(changes) < _MANY:
+            return set()
+        assets: list[Asset] = []
+        for _, change in changes:
+            try:
+                asset = change(None)
+            except AssetRefused:
+                continue
+            if asset is not None:
+                assets.append(asset)
+        self._assets.index.add_new(assets)
+        return {asset.id for asset in assets}
+
+    def _try(self, asset_id: str, stored: StoredAsset | None, change: Change, *, indexed: bool) -> tuple[str, str]:
         """Write an asset; return what became of it, or the reason why nothing did."""
         try:
-            written = self._assets.write(asset_id, stored, change, self._writer)
+            written = self._assets.write(asset_id, stored, change, self._writer, indexed=indexed)
         except AssetRefused as refusal:
             return "", str(refusal)
         if written is None:

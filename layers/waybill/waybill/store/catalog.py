@@ -94,7 +94,15 @@ class AssetStore:
         answer = self._client.get_item(TableName=self._table, Key=asset_key(asset_id), ConsistentRead=True)
         return stored_of(answer["Item"]) if "Item" in answer else None
 
-    def write(self, asset_id: str, stored: StoredAsset | None, change: Change, writer: Writer) -> Written | None:
+    def write(
+        self,
+        asset_id: str,
+        stored: StoredAsset | None,
+        change: Change,
+        writer: Writer,
+        *,
+        indexed: bool = False,
+    ) -> Written | None:
         """Change an asset, again on what stands there now whenever somebody else was faster.
 
         Args:
@@ -102,6 +110,7 @@ class AssetStore:
             stored: what was read last.
             change: makes the new asset of the one that stands there.
             writer: who writes.
+            indexed: whether `index.add_new` was called for the asset, which is new.
 
         Returns:
             The write, or None when there was nothing to be changed.
@@ -119,7 +128,7 @@ class AssetStore:
             after = change(before)
             if after is None:
                 return None
-            refusal = self._put(stored, after, writer)
+            refusal = self._put(stored, after, writer, self._unindexed(before, after, attempt, indexed=indexed))
             if refusal is None:
                 return Written(after, created=before is None)
             stored = stored_of(refusal) if refusal else None
@@ -161,17 +170,27 @@ class AssetStore:
         if stored and stored.lock and stored.lock.keeps_out(writer.owner, self._clock()):
             raise AssetLocked(stored.lock.reason(stored.id))
 
-    def _put(self, stored: StoredAsset | None, after: Asset, writer: Writer) -> dict[str, Any] | None:
+    def _unindexed(self, before: Asset | None, after: Asset, attempt: int, *, indexed: bool) -> set[str]:
+        """Return the rows of the index that must be put before an asset is written."""
+        new = terms_of(after).keys()
+        if not indexed:
+            return new - terms_of(before).keys()
+        # Somebody created the asset first, and `add_new` may have given its rows an older version: all once more.
+        return set(new) if attempt else set()
+
+    def _put(
+        self, stored: StoredAsset | None, after: Asset, writer: Writer, unindexed: set[str]
+    ) -> dict[str, Any] | None:
         """Write an asset with its rows of the index; return what stood in the way, None when nothing did."""
         body = after.to_json()
         if len(body.encode()) > _LARGEST_BODY:
             raise AssetRefused(f"{after.id} would be larger than {_LARGEST_BODY // 1000} KB; keep its metadata short")
         version = stored.version + 1 if stored else 1
-        old, new = terms_of(stored.asset if stored else None), terms_of(after)
-        self.index.add(after.id, new.keys() - old.keys(), version)
+        self.index.add(after.id, unindexed, version)
         refusal = self._update(after.id, *self._update_of(stored, after, body, writer))
         if refusal is None:
-            self.index.remove(after.id, old.keys() - new.keys(), version)
+            old = terms_of(stored.asset if stored else None).keys()
+            self.index.remove(after.id, old - terms_of(after).keys(), version)
         return refusal
 
     def _update_of(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from botocore.exceptions import ClientError
 
+from waybill.store.batches import write_items
 from waybill.store.skipping import Range
 from waybill.store.sorted_ids import SortedIds, walk
 
@@ -69,6 +70,15 @@ class AssetIndex:
                 ConditionExpression="attribute_not_exists(pk) OR version < :version",
                 ExpressionAttributeValues={":version": {"N": str(version)}},
             )
+
+    def add_new(self, assets: Iterable[Asset]) -> None:
+        """Put the rows of assets that are about to be created, in few calls.
+
+        Without conditions: should somebody else create one of them first, its rows must be put again with `add`.
+        """
+        version = {"version": {"N": "1"}}
+        rows = [_row(term, asset.id) | version for asset in assets for term in terms_of(asset)]
+        write_items(self._client, self._table, [{"PutRequest": {"Item": row}} for row in rows])
 
     def remove(self, asset_id: str, terms: Iterable[str], version: int) -> None:
         """Remove the rows that an asset has no more since a version."""
