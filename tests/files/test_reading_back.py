@@ -10,6 +10,7 @@ import duckdb
 import pytest
 from amazon.ion import simpleion
 
+from tools.emulator import ROOT
 from waybill.model.asset import AssetRef
 
 if TYPE_CHECKING:
@@ -66,6 +67,22 @@ def test_duckdb_finds_by_the_manifests_which_files_count(world: FilingWorld, tmp
     ).fetchall()
 
     assert [uri for (uri,) in counted] == world.counted_uris()
+
+
+def test_the_query_of_the_docs_reads_what_counts_and_nothing_else(
+    world: FilingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)[0]
+    world.fill(["load.customers"] * 3, ago=60)
+    (uri,) = world.file(key="lake", partitioning="day", compression="gzip")["uris"]
+    orphan = world.key(uri).replace("-00001", "-00002")
+    world.s3.put_object(Bucket=world.tables.bucket, Key=orphan, Body=world.body(world.key(uri)))
+    downloaded(world, tmp_path)
+
+    monkeypatch.chdir(tmp_path)
+    read = duckdb.execute(query.replace("company-lineage", world.tables.bucket)).fetchnumpy()
+
+    assert sorted(map(str, read["id"])) == sorted(world.event_ids())
 
 
 def test_amazon_ion_reads_the_ion_with_times_as_timestamps(world: FilingWorld) -> None:
