@@ -48,7 +48,7 @@ environment = [ -x $(1)/bin/python ] || .tools/uv/bin/uv venv --quiet --python "
 	.tools/uv/bin/uv pip sync --quiet --python $(1)/bin/python --require-hashes $(2)
 
 .PHONY: lock
-lock: .tools/uv/.made ## pin the newest versions that pyproject.toml and requirements/*.in allow
+lock: .tools/uv/.made ## pin what pyproject.toml and requirements/*.in allow (LOCK_FLAGS=--upgrade for the newest)
 	@for name in sam emulator uv; do $(call compile,requirements/$$name.in,requirements/$$name.txt); done
 	@$(call compile,pyproject.toml --all-extras,requirements/dev.txt)
 	@$(call compile,pyproject.toml --extra runtime --constraint requirements/dev.txt $(LEFT_OUT),layers/dependencies/requirements.txt)
@@ -99,7 +99,7 @@ demo: setup ## record, ship and file on an emulator, and show what came of it (I
 
 .PHONY: build
 build: setup ## build for release
-	@sam build
+	@env -u AWS_ENDPOINT_URL sam build
 
 .PHONY: up
 up: setup ## put the stack on an emulator that stays, for trying things by hand
