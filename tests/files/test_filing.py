@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from waybill.export.files import exporter
 from waybill.model.asset import AssetRef
 from waybill.model.flow import parse_flow
 
@@ -166,6 +167,17 @@ def test_a_run_without_events_writes_nothing(world: FilingWorld) -> None:
     outputs = world.file()
 
     assert (outputs["uris"], outputs["lines"], world.object_keys()) == ([], 0, [])
+
+
+def test_a_backlog_of_many_files_is_committed_in_batches(world: FilingWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter, "MOST_FILES", 20)
+    world.fill(["load.customers"] * 150, ago=600, apart=1)
+
+    outputs = world.file(maxLinesPerFile=1)
+
+    counts = [len(manifest["files"]) for manifest in world.manifests()]
+    assert (sum(counts), len(outputs["uris"]), len(counts) > 1, max(counts) < 20 + 64) == (150, 150, True, True)
+    assert [document["id"] for document in world.documents(outputs["uris"])] == world.event_ids()
 
 
 def test_the_manifest_says_what_counts(world: FilingWorld) -> None:

@@ -109,3 +109,15 @@ def test_a_batch_ends_in_time_for_the_deadline_and_the_next_run_goes_on(world: W
     assert (first["complete"], 0 < first["size"] < 300) == (False, True)
     assert (second["complete"], first["size"] + second["size"]) == (True, 300)
     assert files.keys == keys
+
+
+def test_a_full_batch_is_committed_and_the_run_goes_on_with_the_next(world: World) -> None:
+    files = world.batches()
+    files.most = 10
+    keys = world.fill((f"load.task_{number % 9}" for number in range(300)), ago=600, apart=1)
+
+    answer = world.ship()
+
+    assert (answer["size"], answer["complete"], files.keys) == (300, True, keys)
+    assert len(files.committed) > 3
+    assert max(len(written) for _, written in files.committed.values()) < 10 + 64, "it is asked now and then"

@@ -122,11 +122,13 @@ class TellingBatches:
     Attributes:
         dies: after so many events of a batch, before its commit, the process is gone.
         dies_after_commit: the process is gone before the position is stored.
+        most: how many events fill a batch.
     """
 
     committed: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     dies: int | None = None
     dies_after_commit: bool = False
+    most: int | None = None
     start: str = ""
     written: list[str] = field(default_factory=list)
 
@@ -140,6 +142,9 @@ class TellingBatches:
         if self.dies == len(self.written):
             raise Died
         self.written.append(delivery.key)
+
+    def full(self) -> bool:
+        return self.most is not None and len(self.written) >= self.most
 
     def commit(self, end: str) -> str:
         self.committed.setdefault(self.start, (end, self.written))

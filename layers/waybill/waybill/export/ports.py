@@ -130,6 +130,10 @@ class BatchExporter(Protocol):
             ExporterStopped: the destination does not take it.
         """
 
+    def full(self) -> bool:
+        """Tell whether the batch should be committed before more is written to it."""
+        ...
+
     def commit(self, end: str) -> str:
         """Make the batch count; return the end that counts: another's, where another run committed first."""
         ...

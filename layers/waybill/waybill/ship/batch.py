@@ -57,7 +57,7 @@ class Batch:
         self._deadline = deadline
         self._ledger = ledger
         self.counts = Counts()
-        self._complete = False
+        self._complete = self._full = False
         self.reached = position.lowest
 
     async def run(self) -> bool:
@@ -73,6 +73,8 @@ class Batch:
             self._move_to(Position.from_json(end, "the manifest"))
         while True:
             self._one_batch()
+            if self._full:
+                continue
             following = self._reader.next_generation(self.position) if self._complete else None
             if following is None:
                 return self._complete
@@ -134,7 +136,7 @@ class Batch:
             tracker.position.owed.clear()
         ahead.swept = self._reader.horizon
         shards = [self._shard(number, ahead, tracker) for number, tracker in trackers.items()]
-        self._complete = True
+        self._complete, self._full = True, False
         for count, (key, number, item) in enumerate(heapq.merge(*shards, key=lambda step: step[0])):
             if item is None:
                 trackers[number].border(key)
@@ -143,9 +145,11 @@ class Batch:
             trackers[number].add(key, passed=True)
             self.reached = key
             yield number, item
-            if count % 64 == 0 and self._deadline.remaining() < LEAST_SECONDS:
-                self._complete = False
-                return
+            if count % 64 == 0:
+                self._full = self._exporter.full()
+                if self._full or self._deadline.remaining() < LEAST_SECONDS:
+                    self._complete = False
+                    return
 
     def _shard(self, number: int, ahead: Position, tracker: Tracker) -> Iterator[tuple[str, int, Prepared | None]]:
         """Return the events of a shard, and the borders between its hours, by key."""

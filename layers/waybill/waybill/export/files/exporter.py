@@ -6,7 +6,6 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from waybill.clock import utc_now
-from waybill.errors import ExporterStopped
 from waybill.export.files.destination import Destination
 from waybill.export.files.keys import name_time, parse_key
 from waybill.export.files.lines import NoLineError, renderer
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from waybill.export.files.config import FileAssetExporter
     from waybill.export.ports import Delivery, Run
 
-MOST_REJECTED = 1_000
-"""Events of one batch that a manifest may name as rejected."""
+MOST_FILES, MOST_REJECTED = 100, 1_000
+"""What fills a batch, so that its commit takes seconds and its manifest stays small, whatever the backlog."""
 
 
 class FileExporter:
@@ -79,16 +78,20 @@ class FileExporter:
         """Add one event; one that no line can be made of is named by the manifest, with the reason.
 
         Raises:
-            ExporterStopped: S3 does not take it, or too many events cannot be written.
+            ExporterStopped: S3 does not take it.
         """
         if self._series is None:
             raise RuntimeError("write before begin")
         try:
             line = self._render(delivery)
         except NoLineError as error:
-            self._reject(delivery, str(error))
+            self._rejected.append(Rejection(id=delivery.event.id, reason=str(error)))
         else:
             self._series.add(line, delivery.key, delivery.event.created)
+
+    def full(self) -> bool:
+        """Tell whether the batch should be committed before more is written to it."""
+        return self._series is not None and (self._series.count >= MOST_FILES or len(self._rejected) >= MOST_REJECTED)
 
     def commit(self, end: str) -> str:
         """Make the batch count, and return the end that counts.
@@ -124,11 +127,6 @@ class FileExporter:
             "rejected": sum(len(manifest.rejected) for manifest in self._counted),
             "manifests": [self.destination.uri(self.manifests.key(manifest.start)) for manifest in self._counted],
         }
-
-    def _reject(self, delivery: Delivery, reason: str) -> None:
-        if len(self._rejected) >= MOST_REJECTED:
-            raise ExporterStopped(f"{MOST_REJECTED} events cannot be written, the last one: {reason}")
-        self._rejected.append(Rejection(id=delivery.event.id, reason=reason))
 
     def _manifest(self, end: str, files: tuple[FileEntry, ...]) -> Manifest:
         run, config = self.run, self._config

@@ -115,6 +115,11 @@ class Series:
         self._open: OpenFile | None = None
         self._closed: list[Future[FileEntry]] = []
 
+    @property
+    def count(self) -> int:
+        """How many files are closed."""
+        return len(self._closed)
+
     def add(self, line: bytes, key: str, created: str) -> None:
         """Add a line.
 
@@ -163,7 +168,7 @@ class Series:
     def _next(self, created: str) -> OpenFile:
         self._close_open()
         folder = self._template.folder(self._started, datetime.fromisoformat(created))
-        key = f"{folder}{self._name}-{len(self._closed) + 1:05d}{suffix_of(self._config)}"
+        key = f"{folder}{self._name}-{self.count + 1:05d}{suffix_of(self._config)}"
         upload = Upload(self._to, key, CONTENT_TYPES[self._config.compression])
         border = created[: self._precision]
         self._open = OpenFile(upload, compressor(self._config.compression), self._pipeline, border)
