@@ -74,9 +74,6 @@ class Reply:
         return f"HTTP/1.1 {self.status} Said\r\n{lines}\r\n".encode() + self.body
 
 
-Behaviour = "Callable[[Request], Reply]"
-
-
 class Receiver:
     """Keeps the events that it took, each validated against the spec.
 
