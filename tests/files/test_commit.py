@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.breaking import BreakingClient, Failing
 from tests.support.shipping import NOON, lineage_event
 from tests.support.tables import aws_client
 from waybill.clock import iso
@@ -86,6 +87,63 @@ def test_many_racers_leave_one_manifest(world: FilingWorld) -> None:
     assert len(set(ends)) == 1
     assert [manifest["end"] for manifest in world.manifests()] == [ends[0]]
     assert ids(world, world.counted_uris()) == [f"event-{ends[0].removeprefix('end-')}"]
+
+
+@pytest.mark.parametrize("carried_out", [False, True], ids=["before", "after"])
+def test_a_network_that_goes_away_at_any_call_stops_the_exporter_and_repeats_nothing(
+    world: FilingWorld, carried_out: bool
+) -> None:
+    for call in range(1, 20):
+        start, network = f"start-{call}", Failing(call, carried_out=carried_out)
+        broken = exporter(world, s3=BreakingClient(world.s3, network), maxLinesPerFile=1)
+        broken.begin(start)
+        stopped = ""
+        try:
+            write(broken, f"{call}-a", f"{call}-b")
+            broken.commit("end")
+        except ExporterStopped as error:
+            broken.abandon()
+            stopped = str(error)
+        later = exporter(world)
+        if later.recover(start) is None:
+            later.begin(start)
+            write(later, f"{call}-a", f"{call}-b")
+            later.commit("end")
+
+        assert ids(world, later.outputs()["uris"]) == [f"{call}-a", f"{call}-b"]
+        if not stopped:
+            break
+        assert f"in s3://{world.tables.bucket}: Could not connect" in stopped
+    else:
+        pytest.fail("it never came through")
+    assert sorted(ids(world, world.counted_uris())) == sorted(
+        f"{number}-{name}" for number in range(1, call + 1) for name in "ab"
+    )
+
+
+def test_a_manifest_whose_answer_was_lost_is_recognized_as_ones_own(world: FilingWorld) -> None:
+    target = exporter(world, s3=TryingTwice(world.s3))
+    target.begin("start")
+    write(target, "a")
+
+    assert target.commit("end") == "end"
+
+    (uri,) = target.outputs()["uris"]
+    assert world.tags(uri) == []
+
+
+class TryingTwice:
+    """A client that puts each object twice, as one does whose first answer got lost."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def put_object(self, **named: Any) -> Any:
+        self._client.put_object(**named)
+        return self._client.put_object(**named)
 
 
 def test_other_starts_exporters_and_keys_of_state_have_manifests_of_their_own(world: FilingWorld) -> None:
