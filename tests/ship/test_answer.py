@@ -134,6 +134,8 @@ def test_a_log_item_that_cannot_be_read_is_parked_with_its_reason_and_the_rest_g
         '"inputs":[{"id":1}]',
         '"inputs":[7]',
         '"inputs":[{"id":"a","color":"red"}]',
+        '"outputs":[{"id":"a","type":7}]',
+        '"outputs":[{"id":"a","namespace":["b"]}]',
         '"state":7',
         '"namespace":null',
         '"labels":["a"]',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def utc_now() -> datetime:
@@ -20,6 +21,16 @@ def iso(moment: datetime) -> str:
 def from_millis(millis: int) -> datetime:
     """Return the instant that lies `millis` milliseconds after the epoch."""
     return datetime.fromtimestamp(millis // 1000, UTC).replace(microsecond=millis % 1000 * 1000)
+
+
+def iso_of_millis(millis: int) -> str:
+    """Write the instant that lies `millis` milliseconds after the epoch, as `iso` does."""
+    return f"{_seconds(millis // 1000)}.{millis % 1000:03}Z"
+
+
+@lru_cache(maxsize=1024)
+def _seconds(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def to_millis(moment: datetime) -> int:

@@ -44,6 +44,7 @@ class Resolver:
         self._assets = assets
         self._filters = filters
         self._cache: dict[str, Asset | None] = {}
+        self._stand_ins: dict[tuple[AssetRef, str | None], Asset] = {}
 
     async def prepare(self, items: Sequence[LogItem]) -> list[Prepared]:
         """Make the items of a page ready, in their order; the catalog is asked in a thread."""
@@ -100,10 +101,20 @@ class Resolver:
             if asset is None:
                 if not keep_unknown:
                     continue
-                asset = Asset(id=ref.id, type=ref.type or EXTERNAL, namespace=ref.namespace or namespace)
-            if not asset.deleted and self._filters.keeps(asset):
+                asset = self._stand_in(ref, namespace)
+            if not asset.deleted and (not self._filters.on_assets or self._filters.keeps(asset)):
                 current[ref.id] = asset
         return tuple(current.values())
+
+    def _stand_in(self, ref: AssetRef, namespace: str | None) -> Asset:
+        """Return what stands for an asset that is not written yet: the event's own words."""
+        asset = self._stand_ins.get((ref, namespace))
+        if asset is None:
+            if len(self._stand_ins) > MOST_CACHED:
+                self._stand_ins.clear()
+            asset = Asset(id=ref.id, type=ref.type or EXTERNAL, namespace=ref.namespace or namespace)
+            self._stand_ins[ref, namespace] = asset
+        return asset
 
 
 def _event(item: LogItem) -> LineageEvent | str:
