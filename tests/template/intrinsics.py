@@ -53,6 +53,9 @@ class Resolver:
                 return self.resolve(then if self.holds(condition) else otherwise)
             case "Fn::Sub" | "Fn::Join" | "Fn::Base64":
                 return self._text(name, argument)
+            case "Fn::Select":
+                position, values = self.resolve(argument)
+                return values[int(position)]
             case "Fn::Equals":
                 first, second = self.resolve(argument)
                 return str(first) == str(second)
