@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -74,7 +75,7 @@ def answer_problems(app: APIGatewayHttpResolver, logger: Logger) -> None:
 
     app.exception_handler(list(_KINDS))(raised)
     app.exception_handler(RequestValidationError)(unreadable)
-    app.exception_handler([RecursionError, UnicodeError])(undecodable)
+    app.exception_handler([JSONDecodeError, RecursionError, UnicodeError])(undecodable)
     app.exception_handler([ClientError, BotoCoreError])(broken)
     app.not_found(unknown_route)
 
