@@ -71,7 +71,7 @@ class _NoDeadLetters:
 def measure() -> list[dict[str, Any]]:
     """Return the entries of `build/benchmarks.json` that concern the sender."""
     with receiver() as url:
-        theirs = _median([_their_http(url) for _ in range(ROUNDS)])
+        theirs = _median([their_http(url) for _ in range(ROUNDS)])
         entries = [entry for in_flight in IN_FLIGHT for entry in _entries(url, in_flight, theirs)]
     with receiver(SLOW) as url:
         slow = _median([_ours(url, SLOW_IN_FLIGHT, 2_000) for _ in range(ROUNDS)])
@@ -115,11 +115,11 @@ def _median(paces: Sequence[Pace]) -> Pace:
     return Pace(median(pace.rate for pace in paces), median(pace.cpu for pace in paces))
 
 
-def _deliveries(count: int) -> Iterator[Delivery]:
+def deliveries(count: int) -> Iterator[Delivery]:
     """Make events of 16 jobs over 40 assets, about 3 KB each as they are sent."""
-    assets = [_asset(number) for number in range(40)]
+    known = assets()
     for number in range(count):
-        inputs, outputs = (assets[number % 40], assets[(number + 1) % 40]), (assets[(number + 7) % 40],)
+        inputs, outputs = (known[number % 40], known[(number + 1) % 40]), (known[(number + 7) % 40],)
         event = LineageEvent(
             id=derived_uuid("event", str(number)),
             namespace="company.data",
@@ -137,6 +137,11 @@ def _deliveries(count: int) -> Iterator[Delivery]:
         yield Delivery(f"{number:08}", event, inputs, outputs)
 
 
+def assets() -> list[Asset]:
+    """Return the assets that the events read and write."""
+    return [_asset(number) for number in range(40)]
+
+
 def _asset(number: int) -> Asset:
     columns = [{"name": f"column_{position}", "type": "varchar"} for position in range(5)]
     metadata = {"owner": "data", "system": "postgres", "columns": columns}
@@ -149,14 +154,15 @@ def _config(url: str, in_flight: int) -> OpenLineageAssetExporter:
     return OpenLineageAssetExporter.model_validate(said)
 
 
-def _bodies(count: int) -> list[bytes]:
+def bodies(count: int) -> list[bytes]:
+    """Return the same events as run events, rendered."""
     mapper = Mapper(_config("http://127.0.0.1:1", 1))
-    return [event.body for delivery in _deliveries(count) for event in mapper.events(delivery)]
+    return [event.body for delivery in deliveries(count) for event in mapper.events(delivery)]
 
 
 def _ours(url: str, in_flight: int, count: int) -> Pace:
     async def run() -> Pace:
-        deliveries = list(_deliveries(count))
+        deliveries = list(deliveries(count))
         task = Run("company.platform", "bench", "ship", "bench", START, Deadline(600))
         exporter = OpenLineageExporter(_config(url, in_flight), task, _NoDeadLetters())
         await exporter.open()
@@ -182,7 +188,7 @@ def _httpx(url: str, in_flight: int) -> Pace:
             await response.aclose()
 
         try:
-            return await _side_by_side(in_flight, _bodies(OURS), post)
+            return await _side_by_side(in_flight, bodies(OURS), post)
         finally:
             await transport.aclose()
 
@@ -203,7 +209,7 @@ def _bare(url: str, in_flight: int) -> Pace:
             await reader.readuntil(b"\r\n\r\n")
             idle.append((reader, writer))
 
-        pace = await _side_by_side(in_flight, _bodies(OURS), post)
+        pace = await _side_by_side(in_flight, bodies(OURS), post)
         for _, writer in idle:
             writer.close()
         return pace
@@ -225,7 +231,8 @@ async def _side_by_side(in_flight: int, things: Sequence[Any], send: Callable[[A
     return watch.pace
 
 
-def _their_http(url: str) -> Pace:
+def their_http(url: str) -> Pace:
+    """Send events with openlineage-python's HTTP transport, made beforehand as objects of the client."""
     transport = HttpTransport(HttpConfig.from_dict({"type": "http", "url": url}))
     events = _their_events()
     transport.emit(events[0])
@@ -252,7 +259,7 @@ def _their_async_http(url: str, in_flight: int) -> Pace:
 
 def _their_events() -> list[RunEvent]:
     """Return the same events as objects of the client."""
-    return [_their_event(orjson.loads(body)) for body in _bodies(THEIRS)]
+    return [_their_event(orjson.loads(body)) for body in bodies(THEIRS)]
 
 
 def _their_event(said: dict[str, Any]) -> RunEvent:
