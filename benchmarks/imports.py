@@ -29,16 +29,16 @@ def measure() -> list[dict[str, Any]]:
         for name, times in found.items():
             times.append(_milliseconds("import app" if name else _BARE, name))
     bare = median(found.pop(""))
-    times = {name: median(values) for name, values in found.items()}
-    slowest = max(times, key=lambda name: times[name])
-    each = ", ".join(f"{name} {value:.0f}" for name, value in times.items())
+    medians = {name: median(values) for name, values in found.items()}
+    slowest = max(medians, key=lambda name: medians[name])
+    each = ", ".join(f"{name} {value:.0f}" for name, value in medians.items())
     return [
         {
             "name": "import.ratio",
-            "value": round(times[slowest], 1),
+            "value": round(medians[slowest], 1),
             "unit": "ms",
             "against": f"boto3 with one client, {bare:.0f} ms",
-            "ratio": round(times[slowest] / bare, 2),
+            "ratio": round(medians[slowest] / bare, 2),
             "note": f"the slowest, {slowest}; ms of each: {each}; medians of {ROUNDS} processes",
         }
     ]

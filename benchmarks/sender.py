@@ -162,12 +162,12 @@ def bodies(count: int) -> list[bytes]:
 
 def _ours(url: str, in_flight: int, count: int) -> Pace:
     async def run() -> Pace:
-        deliveries = list(deliveries(count))
+        made = list(deliveries(count))
         task = Run("company.platform", "bench", "ship", "bench", START, Deadline(600))
         exporter = OpenLineageExporter(_config(url, in_flight), task, _NoDeadLetters())
         await exporter.open()
         try:
-            pace = await _side_by_side(in_flight, deliveries, exporter.deliver)
+            pace = await _side_by_side(in_flight, made, exporter.deliver)
         finally:
             await exporter.close()
         if exporter.outputs()["delivered"] != count:

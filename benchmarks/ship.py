@@ -1,6 +1,6 @@
 """How fast the log is shipped, in how much memory, and what an idle run reads (`ship.*` of DESIGN 9).
 
-From the log on the emulator to the receiver's answers, in one process, beside openlineage-python's HTTP transport, which
+From the log on the emulator to the receiver's answers, in one process, beside openlineage-python's HTTP transport that
 sends the same events from ready-made objects in the same run, and beside a bare loop of the HTTP client that we use.
 """
 
@@ -21,7 +21,7 @@ import aiohttp
 
 from benchmarks.filled_log import FilledLog
 from benchmarks.receiver import receiver
-from benchmarks.sender import OURS, THEIRS, Pace, assets, bodies, deliveries, their_http
+from benchmarks.sender import OURS, Pace, assets, bodies, deliveries, their_http
 from tests.support.tables import Tables, aws_client
 from tools.emulator import Emulator
 
@@ -165,7 +165,7 @@ def _median(paces: list[Pace]) -> Pace:
 
 
 def _entry(name: str, value: float, unit: str, against: str | None, ratio: float | None, note: str) -> dict[str, Any]:
-    rounded = round(value) if value >= 100 else round(value, 2)
+    rounded = round(value, 2) if unit == "read units" else round(value)
     told = None if ratio is None else round(ratio, 2)
     return {"name": name, "value": rounded, "unit": unit, "against": against, "ratio": told, "note": note}
 
