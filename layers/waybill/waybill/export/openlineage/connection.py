@@ -34,6 +34,9 @@ def tls_context(config: OpenLineageAssetExporter) -> ssl.SSLContext:
 
 
 def _trust(context: ssl.SSLContext, tls: Tls) -> None:
+    """Trust our own authorities too; many a company's certificates lack extensions that Python 3.13 insists on."""
+    if tls.ca is not None or tls.ca_file is not None:
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if tls.ca is not None:
         context.load_verify_locations(cadata=read_secret(tls.ca))
     if tls.ca_file is not None:
