@@ -32,7 +32,7 @@ class ParameterOffsets:
 
     def name(self, namespace: str, key: str) -> str:
         """Return the name of a task's parameter."""
-        return f"/{self._stack}/{namespace}/{key}"
+        return f"/{self._stack}/offsets/{namespace}/{key}"
 
     def get(self, namespace: str, key: str) -> Offset:
         """Read a task's offset; where there is none, a new generation begins.
