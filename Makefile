@@ -74,8 +74,10 @@ lint-template: $(ENVIRONMENTS) ## sam validate, cfn-lint with the rules for serv
 	@# WS1004 looks for a log group by the function's default name; ours are named in LoggingConfig, which a test asserts.
 	@cfn-lint --append-rules cfn_lint_serverless.rules --ignore-checks WS1004 -- template.yaml
 
+PYTEST ?= -n 2 --dist loadfile
+
 .PHONY: test
-test: setup lint lint-template ## set up, check, and run every test
+test: setup lint lint-template ## set up, check, and run every test (PYTEST=options of your own)
 	@pytest $(PYTEST)
 
 RUNS ?= 2000
