@@ -33,27 +33,26 @@ class NoLineError(WaybillError):
     """No line can be made of an event. The message says why; a renderer of OpenLineage raises it."""
 
 
-class KeptAssets:
-    """Remembers what was made of an asset for as long as it comes as the same object."""
+def kept(make: Callable[[Asset], str]) -> Callable[[Asset], orjson.Fragment]:
+    """Return what makes a piece of an asset, and remembers it for as long as the asset comes as the same object."""
+    pieces: dict[str, tuple[Asset, orjson.Fragment]] = {}
+    characters = 0
 
-    def __init__(self, make: Callable[[Asset], str]) -> None:
-        self._make = make
-        self._kept: dict[str, tuple[Asset, orjson.Fragment]] = {}
-        self._characters = 0
+    def piece_of(asset: Asset) -> orjson.Fragment:
+        nonlocal characters
+        known = pieces.get(asset.id)
+        if known is not None and known[0] is asset:
+            return known[1]
+        text = make(asset)
+        characters += len(text)
+        if characters > KEPT_CHARACTERS:
+            pieces.clear()
+            characters = len(text)
+        piece = orjson.Fragment(text)
+        pieces[asset.id] = (asset, piece)
+        return piece
 
-    def __call__(self, asset: Asset) -> orjson.Fragment:
-        """Return what is made of the asset."""
-        kept = self._kept.get(asset.id)
-        if kept is not None and kept[0] is asset:
-            return kept[1]
-        text = self._make(asset)
-        self._characters += len(text)
-        if self._characters > KEPT_CHARACTERS:
-            self._kept.clear()
-            self._characters = len(text)
-        fragment = orjson.Fragment(text)
-        self._kept[asset.id] = (asset, fragment)
-        return fragment
+    return piece_of
 
 
 def renderer(config: FileAssetExporter) -> Render:
@@ -68,7 +67,7 @@ def json_lines() -> Render:
 
     `timestamp` is what the reference product's record calls the recording time; `created` is its name everywhere else.
     """
-    asset_json = KeptAssets(lambda asset: asset.to_json())
+    asset_json = kept(lambda asset: asset.to_json())
 
     def render(delivery: Delivery) -> bytes:
         event = delivery.event
@@ -87,7 +86,7 @@ def ion_lines() -> Render:
     JSON is a subset of Ion's text (https://amazon-ion.github.io/ion-docs/docs/spec.html), and an ISO 8601 time without
     quotes is a timestamp. So no Ion library is needed to write; `amazon.ion` would bring numpy into the layer.
     """
-    asset_ion = KeptAssets(_asset_ion)
+    asset_ion = kept(_asset_ion)
 
     def render(delivery: Delivery) -> bytes:
         event = delivery.event

@@ -42,6 +42,7 @@ class OpenFile:
         self.lines = self.size = 0
         self.border = border
         self._first = self._last = ""
+        self._part_full = PART_BYTES
         self._upload = upload
         self._compress = compress
         self._pipeline = pipeline
@@ -53,13 +54,14 @@ class OpenFile:
         Raises:
             ExporterStopped: S3 did not take an earlier one.
         """
-        self._first = self._first or key
+        if not self.lines:
+            self._first = key
         self._last = key
         self.lines += 1
-        self.size += len(line)
-        self._block.write(line)
-        if self._block.tell() >= PART_BYTES:
+        self.size += self._block.write(line)
+        if self.size >= self._part_full:
             block, self._block = self._block, io.BytesIO()
+            self._part_full = self.size + PART_BYTES
             self._pipeline.submit(self._store, block)
 
     def close(self) -> Future[FileEntry]:
@@ -132,7 +134,12 @@ class Series:
             ExporterStopped: S3 does not take it.
         """
         file = self._open
-        if file is None or self._is_over(file, created):
+        if (
+            file is None
+            or file.lines >= self._most_lines
+            or file.size >= self._most_bytes
+            or (self._precision and created[: self._precision] != file.border)
+        ):
             file = self._next(created)
         file.add(line, key)
 
@@ -152,13 +159,6 @@ class Series:
         if self._open is not None:
             self._open.abort()
             self._open = None
-
-    def _is_over(self, file: OpenFile, created: str) -> bool:
-        return (
-            file.lines >= self._most_lines
-            or file.size >= self._most_bytes
-            or (self._precision > 0 and created[: self._precision] != file.border)
-        )
 
     def _close_open(self) -> None:
         if self._open is not None:
