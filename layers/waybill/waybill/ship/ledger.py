@@ -41,7 +41,11 @@ class Tally:
 
     def covered(self, shard: int, key: str) -> bool:
         """Tell whether an exporter has answered for an event in this run."""
-        return any(shard in trackers and trackers[shard].covers(key) for trackers in self._trackers)
+        for trackers in self._trackers:
+            tracker = trackers.get(shard)
+            if tracker is not None and tracker.covers(key):
+                return True
+        return False
 
     def add(self, fresh: int, trackers: dict[int, Tracker]) -> None:
         """Count events that a batch brought, and look at these trackers from now on."""

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
 
+MOST_READ = 4_000
+"""Events in the pages that all shards are asked for at once."""
+
+LEAST_PAGE = 50
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one read gives: events in order, and the border that may be passed once they are done."""
@@ -55,6 +61,7 @@ class Reader:
         self._log = log
         self._generations = generations
         self.horizon = horizon
+        self._page_items = max(LEAST_PAGE, MOST_READ // self.most_shards)
 
     def start(self, since: str) -> Position:
         """Return the position of an exporter that starts at a sort key, or where the log itself begins."""
@@ -117,7 +124,7 @@ class Reader:
     def _page(self, asked: _Ask, number: int, until: str) -> LogPage:
         if asked.after >= until:
             return LogPage([], None)
-        return self._log.page(f"{asked.hour}#{number}", asked.after, until)
+        return self._log.page(f"{asked.hour}#{number}", asked.after, until, self._page_items)
 
     def late(self, number: int, shard: ShardPosition, position: Position) -> list[str]:
         """Return the events of a position's shard that were committed behind it after it had passed their place.

@@ -88,11 +88,14 @@ def _number(key: str) -> int:
 class Recent:
     """The ids of one shard that were passed within the window before the position."""
 
-    def __init__(self, slices: dict[int, Slice] | None = None) -> None:
-        self._slices = slices or {}
+    def __init__(self) -> None:
+        self._slices: dict[int, Slice] = {}
+        self._start = ""
 
     def add(self, key: str) -> None:
-        """Count an id that was passed."""
+        """Count an id that was passed, unless it lies before what is kept."""
+        if key < self._start:
+            return
         number = uuid7_millis(key) // SLICE_MILLIS
         slice_ = self._slices.get(number)
         if slice_ is None:
@@ -107,6 +110,7 @@ class Recent:
 
     def forget_before(self, start: str) -> None:
         """Drop the slices that lie before a sort key, the start of a window."""
+        self._start = start
         oldest = uuid7_millis(start) // SLICE_MILLIS
         for number in [number for number in self._slices if number < oldest]:
             del self._slices[number]

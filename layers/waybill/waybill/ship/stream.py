@@ -66,6 +66,7 @@ class Stream:
         self.counts = Counts()
         self._jobs = Jobs()
         self._read_to_end: list[Tracker] = []
+        self._most_open = MOST_OPEN
         self._changed = asyncio.Event()
         self._checkpoints = Checkpoints(self._snapshot, ledger.save, self._stop)
         self._stopped: Trouble | None = None
@@ -118,6 +119,7 @@ class Stream:
             self._ledger.tally.add(0, before)
             self._ledger.tally.add(0, trackers)
             self._read_to_end.clear()
+            self._most_open = max(LEAST_OPEN, MOST_OPEN // len(trackers))
             await self._sweep([*before.items(), *trackers.items()])
             await together((self._read(number, tracker) for number, tracker in trackers.items()), self._halt)
             await self._drained()
@@ -137,6 +139,7 @@ class Stream:
             tracker.position.owed = set(keys)
             owed.append((number, tracker, keys))
         self.position.swept = self._reader.horizon
+        self.position.forget()
         for number, tracker, keys in owed:
             for start in range(0, len(keys), LATE_AT_ONCE):
                 part = keys[start : start + LATE_AT_ONCE]
@@ -151,24 +154,23 @@ class Stream:
             return
         async for step in self._reader.steps(number, tracker.position.key, self._reader.end_of(self.position)):
             for prepared in await self._resolver.prepare(step.items):
-                if self._over():
+                if prepared.delivery is None:
+                    await self._put_aside(prepared)
+                self._admit(number, tracker, prepared)
+                if self._crowded(tracker) and not await self._room(tracker):
                     return
-                await self._admit(number, tracker, prepared)
             if step.border is not None:
                 tracker.border(step.border)
             if self._over():
                 return
         self._read_to_end.append(tracker)
 
-    async def _admit(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
+    def _admit(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
         """Hand an event to its job's queue, or pass over it."""
-        if prepared.key in tracker.position.answered:
-            tracker.add(prepared.key, passed=True)
-        elif prepared.delivery is None:
-            await self._put_aside(prepared)
+        if prepared.delivery is None or prepared.key in tracker.position.answered:
             tracker.add(prepared.key, passed=True)
         else:
-            await self._enqueue(Parcel(prepared.delivery, number, tracker, tracker.add(prepared.key)))
+            self._jobs.put(Parcel(prepared.delivery, number, tracker, tracker.add(prepared.key)))
 
     async def _admit_late(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
         if prepared.delivery is None:
@@ -176,19 +178,22 @@ class Stream:
             tracker.late(prepared.key)
         else:
             self.counts.late_commits += 1
-            await self._enqueue(Parcel(prepared.delivery, number, tracker, None))
+            self._jobs.put(Parcel(prepared.delivery, number, tracker, None))
+            await self._room(tracker)
 
     async def _put_aside(self, prepared: Prepared) -> None:
         if prepared.fault is not None:
             await asyncio.to_thread(self._ledger.park, prepared)
             self.counts.parked += 1
 
-    async def _enqueue(self, parcel: Parcel) -> None:
-        """Put an event behind those of its job; wait while too much is read ahead."""
-        self._jobs.put(parcel)
-        most_open = max(LEAST_OPEN, MOST_OPEN // len(self.position.shards))
-        while (self._jobs.waiting >= MOST_READ_AHEAD or parcel.tracker.open >= most_open) and not self._over():
+    def _crowded(self, tracker: Tracker) -> bool:
+        return self._jobs.waiting >= MOST_READ_AHEAD or tracker.open >= self._most_open
+
+    async def _room(self, tracker: Tracker) -> bool:
+        """Wait while too much is read ahead; return whether there is any use in going on."""
+        while self._crowded(tracker) and not self._over():
             await self._change()
+        return not self._over()
 
     async def _work(self) -> None:
         """Deliver, job by job, until told to end."""

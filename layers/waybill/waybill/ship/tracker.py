@@ -54,8 +54,10 @@ class Tracker:
     def done(self, entry: Entry) -> None:
         """Take the answer to an event."""
         entry.done = True
-        self.position.answered.add(entry.key)
-        self._advance()
+        if entry is self._entries[0]:
+            self._advance()
+        else:
+            self.position.answered.add(entry.key)
 
     def late(self, key: str) -> None:
         """Take the answer to an event that was committed behind the position."""

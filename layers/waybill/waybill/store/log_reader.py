@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from waybill.store.quick_queries import quicken
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -38,6 +40,7 @@ class LogReader:
     """Reads and deletes events. Bodies that stand in S3 are fetched; readers never notice."""
 
     def __init__(self, client: Any, table: str, objects: Objects) -> None:
+        quicken(client)
         self._client = client
         self._table = table
         self._objects = objects
