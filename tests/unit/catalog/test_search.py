@@ -58,6 +58,8 @@ ALL = ["lake.orders", "lake.payments", "shared.countries", "vm-web-01"]
         ({"namespace__STARTS_WITH": "company"}, ALL[:2]),
         ({"namespace__IN": "company.sales.eu,other"}, ["lake.payments", "vm-web-01"]),
         ({"namespace__IS_NULL": ""}, ["shared.countries"]),
+        ({"namespace__EQUALS": ""}, []),
+        ({"namespace__EQUALS": "-"}, []),
         ({"namespace__NOT_EQUALS": "other"}, ALL[:3]),
         ({"metadata__EQUALS__owner": "sales"}, ["lake.orders"]),
         ({"metadata__IN__owner": "sales,ops"}, ["lake.orders", "vm-web-01"]),

@@ -97,7 +97,7 @@ def paging_of(
             faults.append("nextToken: must be what the page before gave")
     if faults:
         raise InvalidRequest(faults)
-    is_own = sort is None or sort == own_order
+    is_own = not sort or sort == own_order
     return Paging(size, page, "" if is_own else field, direction == "desc", after, seen)
 
 

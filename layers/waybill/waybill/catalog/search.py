@@ -157,7 +157,7 @@ class AssetSearch:
         wanted = [condition for condition in conditions if condition.field == "namespace"]
         named = next((condition.texts for condition in wanted if condition.texts is not None), None)
         names = self._assets.index.namespaces() if named is None else list(dict.fromkeys(named))
-        namespaces = [None if name == GLOBAL else name for name in names if named is None or name != GLOBAL]
+        namespaces = [None if name == GLOBAL else name for name in names if named is None or name not in ("", GLOBAL)]
         fitting = [name for name in namespaces if all(condition.holds(name) for condition in wanted)]
         self._caller.prepare(fitting)
         readable = [name for name in fitting if self._caller.reads(name)]
