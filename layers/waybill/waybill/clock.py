@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 
 
 def utc_now() -> datetime:
@@ -25,12 +24,7 @@ def from_millis(millis: int) -> datetime:
 
 def iso_of_millis(millis: int) -> str:
     """Write the instant that lies `millis` milliseconds after the epoch, as `iso` does."""
-    return f"{_seconds(millis // 1000)}.{millis % 1000:03}Z"
-
-
-@lru_cache(maxsize=1024)
-def _seconds(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{datetime.fromtimestamp(millis // 1000, UTC).isoformat()[:19]}.{millis % 1000:03}Z"
 
 
 def to_millis(moment: datetime) -> int:
