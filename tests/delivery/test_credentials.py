@@ -272,6 +272,12 @@ class TestSecrets:
         told = [caplog.text, repr(shipped.error), repr(shipped.letters), repr(shipped.outputs)]
         assert SECRET not in "\n".join(told)
 
+    def test_an_answer_that_repeats_the_secret_is_kept_without_it(self) -> None:
+        keep_secret("lineage", SECRET)
+        receiver = Receiver(lambda request: Reply(400, f"bad: {request.headers['authorization']}".encode()))
+        shipped = shipped_to(receiver, [delivery()], {"type": "bearer", "token": {"secret": "lineage"}})
+        assert [letter.answer for letter in shipped.letters] == ["bad: Bearer ***"]
+
     def test_a_secret_is_read_once_for_many_runs(self) -> None:
         keep_secret("lineage", "old")
         auth = {"type": "bearer", "token": {"secret": "lineage"}}

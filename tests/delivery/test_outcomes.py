@@ -9,13 +9,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 
-from tests.support.delivering import QUICK, Shipped, deliveries, delivery, job_name, run_id, ship
+from tests.support.delivering import QUICK, Shipped, asset, deliveries, delivery, job_name, run_id, ship
 from tests.support.receivers import Receiver, Reply, Request, first, for_job
 from waybill.errors import OutOfTime
 from waybill.export.ports import Outcome
+from waybill.model.asset import TABLE
 
 if TYPE_CHECKING:
     from waybill.export.openlineage.patience import Patience
@@ -183,6 +185,48 @@ def test_an_event_too_big_for_the_backend_is_sent_again_without_its_large_facets
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("kilobytes", [220, 400, 2_000, 6_000])
+def test_large_events_arrive_whole(kilobytes: int) -> None:
+    receiver = Receiver()
+    parcel = delivery(inputs=[asset("large", description="x" * kilobytes * 1000)])
+    shipped = shipped_to(receiver, [parcel])
+    assert shipped.outputs == {"delivered": 1, "rejected": 0, "skipped": 0, "retried": 0}
+    (event,) = receiver.received
+    assert len(event["inputs"][0]["facets"]["documentation"]["description"]) == kilobytes * 1000
+
+
+def test_openmetadatas_200_that_says_partial_success_is_no_success() -> None:
+    body = b'{"status": "partial_success", "lineageEdgesCreated": 1, "unresolvedDatasets": ["x"]}'
+    receiver = Receiver(lambda _: Reply(200, body, {"content-type": "application/json"}))
+    shipped = shipped_to(receiver, [delivery()], backend="openmetadata")
+    assert shipped.counts == (0, 1, 0)
+    assert shipped.letters[0].reason == "HTTP 200: it stored nothing or only a part of the event"
+    assert shipped.letters[0].answer == body.decode()
+
+
+def test_names_that_poison_a_backend_are_set_aside_unsent_and_the_rest_arrives() -> None:
+    receiver = Receiver()
+    bad = delivery(2, "bad", inputs=[asset("x", namespace="no place")])
+    shipped = shipped_to(receiver, [delivery(1), bad, delivery(3)])
+    assert shipped.counts == (2, 1, 0)
+    assert receiver.run_ids == [run_id(delivery(1)), run_id(delivery(3))]
+    assert shipped.letters[0].reason == (
+        "asset x: the dataset namespace 'no place' holds U+0020 at position 2, which it does not take (marquez)"
+    )
+    assert (shipped.letters[0].attempts, shipped.letters[0].run_events) == (0, [])
+
+
+def test_a_mapped_asset_without_its_key_stops_the_exporter_and_what_came_before_is_kept() -> None:
+    receiver = Receiver()
+    mappings = {TABLE: {"namespace": "lineage_namespace"}}
+    good = [asset(metadata={"lineage_namespace": "a"})]
+    parcels = [delivery(1, inputs=good, outputs=[]), delivery(2), delivery(3, inputs=good, outputs=[])]
+    shipped = shipped_to(receiver, parcels, mappings=mappings)
+    assert str(shipped.error).startswith("asset raw.orders is of the mapped type")
+    assert receiver.run_ids == [run_id(parcels[0])]
+    assert shipped.letters == []
+
+
 def test_an_event_that_stays_too_big_becomes_a_dead_letter() -> None:
     receiver = Receiver(for_job("orders.a", Reply(413)))
     shipped = shipped_to(receiver, [delivery(), delivery(job="b")])
@@ -243,12 +287,13 @@ def test_an_outage_in_the_middle_loses_and_dead_letters_nothing(backend: str) ->
 
 
 def test_random_failures_lose_and_dead_letter_nothing() -> None:
-    """A third of all answers is a 503, in a fixed pattern that no event meets seven times."""
-    seen: Counter[str] = Counter()
+    """A third of all tries is answered 503, which ones is fixed; no event meets it seven times."""
+    tries: Counter[str] = Counter()
 
     def behave(request: Request) -> Reply:
-        seen[request.event["run"]["runId"]] += 1
-        return Reply(503 if (len(receiver.requests) * 7) % 3 == 0 else 201)
+        run = request.event["run"]["runId"]
+        tries[run] += 1
+        return Reply(503 if crc32(f"{run} {tries[run]}".encode()) % 3 == 0 else 201)
 
     receiver = Receiver(behave)
     parcels = deliveries(120, jobs=6)

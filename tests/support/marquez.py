@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.support.openlineage_schema import check_event
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -97,6 +99,7 @@ class Marquez:
             self._check(event)
         except _Refused as refused:
             return refused.answer
+        check_event(event)
         self.events.append(event)
         return 201, b""
 

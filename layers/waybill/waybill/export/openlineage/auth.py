@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import aiohttp
+    from yarl import URL
 
     from waybill.export.openlineage.auth_config import AuthConfig
 
@@ -48,7 +49,7 @@ class Auth:
         """
         self._headers = await self._made(session, fresh=False)
 
-    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - see SignedAuth
+    async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - see SignedAuth
         """Return the headers of a request; the same object as long as they stay the same."""
         return self._headers
 
@@ -113,7 +114,7 @@ class OAuth2TokenAuth(Auth):
         self._session: aiohttp.ClientSession | None = None
         self._replace_at = float("inf")
 
-    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+    async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:
         """Return the headers of a request, with a token that lives."""
         if time.monotonic() >= self._replace_at and self._session is not None:
             async with self._renewing:
@@ -203,11 +204,11 @@ class SignedAuth(Auth):
             raise ConfigurationFault("auth.region: is needed where no region is set")
         return Signer(credentials, self._config.service, region)
 
-    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+    async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:
         """Return the signature of a request."""
         from botocore.awsrequest import AWSRequest
 
-        request = AWSRequest(method, url, data=body, headers={"content-type": "application/json"} if body else {})
+        request = AWSRequest(method, str(url), data=body, headers={"content-type": "application/json"} if body else {})
         self._signer.add_auth(request)
         return {name: value for name, value in request.headers.items() if name.lower() != "content-type"}
 

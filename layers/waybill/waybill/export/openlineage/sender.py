@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 KEEP_IDLE = 4.0
 """Seconds that an idle connection stays in use: fewer than any backend keeps one (Data.Rentgen 5, Marquez 30)."""
 
+_SUCCESS = range(200, 300)
 _LEAST_TIME = 0.01
 _MOST_READ = 64 * 1024
 _LARGE = 1024 * 1024
@@ -133,16 +134,17 @@ class HttpSender:
             timeout = _timeout(self._config.timeout, remaining)
         auth = self._auth
         credentials = auth.credentials
-        headers = self._headers_with(await auth.headers(method, str(url), body), zipped=zipped)
+        own = await auth.headers(method, url, body)
+        headers = self._headers_with(own, zipped=zipped)
         data = io.BytesIO(body) if len(body) > _LARGE else body
         try:
             async with session.request(
                 method, url, data=data, headers=headers, allow_redirects=False, timeout=timeout, **self._proxy
             ) as response:
-                answer = await _answer(response, credentials)
+                answer = await _answer(response, credentials, own)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return trouble_of(error)
-        if auth.unproven and response.ok:
+        if auth.unproven and answer.status in _SUCCESS:
             auth.unproven = False
         return answer
 
@@ -166,9 +168,14 @@ def _timeout(timeout: Timeout, most: float) -> aiohttp.ClientTimeout:
     )
 
 
-async def _answer(response: aiohttp.ClientResponse, credentials: int) -> Answer:
+async def _answer(response: aiohttp.ClientResponse, credentials: int, secrets: Mapping[str, str]) -> Answer:
+    """Read an answer; should it repeat our credentials, they are struck out."""
+    if response.content_length == 0 and response.status in _SUCCESS:
+        return Answer(response.status, credentials=credentials)
     headers = response.headers
     body, whole = await _read(response)
+    for secret in secrets.values():
+        body = body.replace(secret.rpartition(" ")[2].encode(), b"***")
     return Answer(
         status=response.status,
         content_type=headers.get("content-type", ""),
@@ -182,8 +189,6 @@ async def _answer(response: aiohttp.ClientResponse, credentials: int) -> Answer:
 
 async def _read(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """Read the answer's body as far as it is of use, and tell whether it came to its end."""
-    if response.content_length == 0:
-        return b"", True
     body = b""
     try:
         async for part in response.content.iter_any():
