@@ -105,7 +105,7 @@ def test_headers_that_drip_longer_than_the_total_are_an_unknown_outcome() -> Non
     receiver = Receiver(first(Reply(drip=0.1, stored=False)))
     began = time.monotonic()
     assert shipped_to(receiver, [delivery()], timeout={"firstByte": 1, "total": 0.5}).counts == (1, 0, 0)
-    assert 0.5 <= time.monotonic() - began < 3
+    assert 0.5 <= time.monotonic() - began < 15
     assert receiver.run_ids == [run_id(delivery())]
 
 
