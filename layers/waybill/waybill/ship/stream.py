@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from waybill.errors import ExporterStopped, OutOfTime
 from waybill.ship.checkpoints import TROUBLE, Checkpoints
 from waybill.ship.jobs import Jobs, Parcel
+from waybill.ship.late import late_commits
 from waybill.ship.ledger import Counts
 from waybill.ship.together import together
 from waybill.ship.tracker import Tracker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Sequence
 
     from waybill.export.ports import Deadline, StreamExporter
     from waybill.ship.checkpoints import Trouble
@@ -36,7 +37,6 @@ LEAST_OPEN = 40
 ANSWERS_PER_LOOK = 50
 """Those who wait for room look again after so many answers, or a quarter of a second."""
 
-LATE_AT_ONCE = 100
 LEAST_SECONDS = 0.5
 """With less time than this left, no further event is begun."""
 
@@ -87,10 +87,9 @@ class Stream:
     @property
     def reached(self) -> str:
         """The sort key up to which everything is done, now that the run has ended."""
-        done = [tracker.position for tracker in self._read_to_end if not tracker.open]
-        return min(
-            (shard.key for shard in self.position.shards.values() if shard not in done), default=self._reader.horizon
-        )
+        done = {id(tracker.position) for tracker in self._read_to_end if not tracker.open}
+        left = (shard.key for shard in self.position.shards.values() if id(shard) not in done)
+        return min(left, default=self._reader.horizon)
 
     @asynccontextmanager
     async def _at_work(self) -> AsyncIterator[None]:
@@ -120,7 +119,7 @@ class Stream:
             self._ledger.tally.add(0, trackers)
             self._read_to_end.clear()
             self._most_open = max(LEAST_OPEN, MOST_OPEN // len(trackers))
-            await self._sweep([*before.items(), *trackers.items()])
+            await self._send_late([*before.items(), *trackers.items()])
             await together((self._read(number, tracker) for number, tracker in trackers.items()), self._halt)
             await self._drained()
             if self._over():
@@ -130,23 +129,6 @@ class Stream:
                 return True
             self.position.generation, self.position.before = following.generation, following.before
             self.position.shards = following.shards
-
-    async def _sweep(self, trackers: Iterable[tuple[int, Tracker]]) -> None:
-        """Find what was committed late, write it down, and send it before anything else."""
-        owed = []
-        for number, tracker in trackers:
-            keys = await asyncio.to_thread(self._reader.late, number, tracker.position, self.position)
-            tracker.position.owed = set(keys)
-            owed.append((number, tracker, keys))
-        self.position.swept = self._reader.horizon
-        self.position.forget()
-        for number, tracker, keys in owed:
-            for start in range(0, len(keys), LATE_AT_ONCE):
-                part = keys[start : start + LATE_AT_ONCE]
-                items = await asyncio.to_thread(self._reader.fetch, number, part)
-                tracker.position.owed -= set(part).difference(item.key for item in items)
-                for prepared in await self._resolver.prepare(items):
-                    await self._admit_late(number, tracker, prepared)
 
     async def _read(self, number: int, tracker: Tracker) -> None:
         """Read one shard from its position on."""
@@ -172,14 +154,16 @@ class Stream:
         else:
             self._jobs.put(Parcel(prepared.delivery, number, tracker, tracker.add(prepared.key)))
 
-    async def _admit_late(self, number: int, tracker: Tracker, prepared: Prepared) -> None:
-        if prepared.delivery is None:
-            await self._put_aside(prepared)
-            tracker.late(prepared.key)
-        else:
-            self.counts.late_commits += 1
-            self._jobs.put(Parcel(prepared.delivery, number, tracker, None))
-            await self._room(tracker)
+    async def _send_late(self, trackers: Sequence[tuple[int, Tracker]]) -> None:
+        """Send what was committed late before anything else."""
+        async for number, tracker, prepared in late_commits(self.position, trackers, self._reader, self._resolver):
+            if prepared.delivery is None:
+                await self._put_aside(prepared)
+                tracker.late(prepared.key)
+            else:
+                self.counts.late_commits += 1
+                self._jobs.put(Parcel(prepared.delivery, number, tracker, None))
+                await self._room(tracker)
 
     async def _put_aside(self, prepared: Prepared) -> None:
         if prepared.fault is not None:
