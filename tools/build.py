@@ -9,7 +9,7 @@ import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from tools.emulator import ROOT, EmulatorError
+from tools.emulator import REGION, ROOT, EmulatorError
 from tools.leash import run
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ Target = Literal["host", "release"]
 
 SOURCES = ("template.yaml", "functions", "layers")
 KEPT = 4
+_SAM_SETTINGS = {"SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.3"}
+"""An emulator has made a stack long before the SAM CLI would ask the second time."""
 _OPTIONS: dict[Target, tuple[str, ...]] = {
     "host": ("--config-env", "local"),
     "release": ("--config-env", "default"),
@@ -66,7 +68,9 @@ def _sources() -> Iterator[Path]:
 
 
 def _counts(path: Path) -> bool:
-    return path.is_file() and path.suffix != ".pyc"
+    """Tell whether a file is one of ours: caches that tools leave among them are hidden, or hold bytecode."""
+    hidden = any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+    return path.is_file() and path.suffix != ".pyc" and not hidden
 
 
 def sam(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -96,7 +100,7 @@ def _sam_environment() -> dict[str, str]:
     """Return this process's environment with uv and this project's Python first, and nobody else's AWS account."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAM_CLI_"))}
     path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{kept.get('PATH', os.defpath)}"
-    return kept | {"PATH": path, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "us-east-1"}
+    return kept | {"PATH": path, "AWS_DEFAULT_REGION": REGION} | _SAM_SETTINGS
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def test_the_local_build_is_for_this_python_and_for_the_runtimes_image() -> None
     assert versions == {"313", f"{sys.version_info.major}{sys.version_info.minor}"}
 
 
-def test_a_build_holds_our_package_and_no_bytecode() -> None:
+def test_a_build_holds_the_source_of_our_package_and_nothing_else() -> None:
     layer = build("release").parent / "WaybillLayer" / "python"
     assert [entry.name for entry in layer.iterdir()] == ["waybill"]
-    assert not list(layer.rglob("__pycache__"))
+    assert {path.suffix for path in layer.rglob("*") if path.is_file()} == {".py"}
