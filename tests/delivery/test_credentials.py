@@ -239,6 +239,19 @@ class TestOAuth2:
 
 
 class TestSecrets:
+    def test_a_secret_that_is_gone_when_it_is_read_again_stops_the_exporter(self) -> None:
+        keep_secret("lineage", "old")
+
+        def behave(_: Request) -> Reply:
+            boto3.client("secretsmanager", region_name="us-east-1").delete_secret(
+                SecretId="lineage", ForceDeleteWithoutRecovery=True
+            )
+            return Reply(401)
+
+        shipped = shipped_to(Receiver(behave), deliveries(3), {"type": "bearer", "token": {"secret": "lineage"}})
+        assert str(shipped.error).startswith("secret lineage cannot be read: ")
+        assert shipped.letters == []
+
     def test_a_secret_that_does_not_exist_stops_the_exporter_before_anything_is_sent(self) -> None:
         receiver = Receiver()
         shipped = shipped_to(receiver, [delivery()], {"type": "bearer", "token": {"secret": "nowhere"}})

@@ -253,6 +253,8 @@ def test_a_backend_that_is_down_stops_the_exporter_after_give_up_and_dead_letter
     assert shipped.outcomes == {}
     assert shipped.letters == []
     assert receiver.received == []
+    posts = [request.job for request in receiver.requests if request.method == "POST"]
+    assert posts.count("waybill.probe") == 1
 
 
 def test_nobody_listening_stops_the_exporter_after_give_up() -> None:

@@ -207,9 +207,13 @@ class SignedAuth(Auth):
     async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:
         """Return the signature of a request."""
         from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError
 
         request = AWSRequest(method, str(url), data=body, headers={"content-type": "application/json"} if body else {})
-        self._signer.add_auth(request)
+        try:
+            self._signer.add_auth(request)
+        except BotoCoreError as error:
+            raise ExporterStopped(f"auth sigv4: {error}") from error
         return {name: value for name, value in request.headers.items() if name.lower() != "content-type"}
 
 

@@ -118,6 +118,10 @@ class Courier:
         try:
             self.check()
             return time.monotonic(), await self._sender.post(event)
+        except OutOfTime:
+            raise
+        except ExporterStopped as error:
+            raise self.stop(str(error)) from error
         finally:
             if trial:
                 self.breaker.tried()
@@ -139,7 +143,7 @@ class Courier:
         self._trouble = _explained(answer, judgement)
         if verdict in (Verdict.REFUSED, Verdict.TOO_BIG):
             return case.refused(self._trouble, judgement, answer)
-        if verdict is Verdict.AUTH and await self._sender.renew(answer.credentials):
+        if verdict is Verdict.AUTH and await self._renewed(answer):
             return _Next.AGAIN
         if verdict in (Verdict.AUTH, Verdict.MISROUTED):
             raise self.stop(self._trouble)
@@ -149,6 +153,13 @@ class Courier:
         if verdict is Verdict.UNKNOWN and await self._probe.holds(event):
             return _Next.TAKEN
         return await self._failed(event, case, answer, judgement)
+
+    async def _renewed(self, answer: Answer) -> bool:
+        """Get new credentials, once."""
+        try:
+            return await self._sender.renew(answer.credentials)
+        except ExporterStopped as error:
+            raise self.stop(str(error)) from error
 
     async def _wait(self, case: Case, answer: Answer) -> None:
         """Hold everything back for as long as the backend asks."""
@@ -165,7 +176,7 @@ class Courier:
         patience, health = self._patience, self._health
         unknown = judgement.verdict is Verdict.UNKNOWN
         case.unknown += unknown
-        case.failures += not unknown
+        case.failures += not unknown and not answer.never_sent
         previous, case.failed_at = case.failed_at, time.monotonic()
         health.troubled()
         if answer.never_sent:
@@ -208,6 +219,7 @@ class Courier:
     async def _well(self, since: float, *, thoroughly: bool = False) -> bool:
         """Find out whether the backend has been well since a moment; asked once for all who want to know."""
         async with self._probing:
+            self.check()
             if self._health.took_others_after(since):
                 return True
             began = time.monotonic()
