@@ -118,5 +118,7 @@ def pointed_to(stack: Stack, flow: dict[str, Any], pointer: str) -> str:
     if pointer == "ssm":
         stack.client("ssm").put_parameter(Name=f"/waybill/flows/{name}", Value=body, Type="String")
         return f"ssm:/waybill/flows/{name}"
-    stack.client("s3").put_object(Bucket=stack.names["LineageBucket"], Key=f"waybill/flows/{name}.json", Body=body.encode())
+    stack.client("s3").put_object(
+        Bucket=stack.names["LineageBucket"], Key=f"waybill/flows/{name}.json", Body=body.encode()
+    )
     return f"s3://{stack.names['LineageBucket']}/waybill/flows/{name}.json"
