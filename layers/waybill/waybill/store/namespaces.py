@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from waybill.errors import NamespaceForbidden
 from waybill.model.namespace import NamespaceSettings, covers, matches_any, with_parents
 from waybill.store.batches import get_items
-from waybill.store.index import GLOBAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,12 +84,6 @@ class NamespaceRules:
             namespace == flow_namespace or allowed is None or any(covers(listed, flow_namespace) for listed in allowed)
         )
 
-    def refusing_flow(self, flow_namespace: str, namespaces: Iterable[str]) -> list[str]:
-        """Return those of the namespaces that do not admit flows of a namespace; `-` is Global and admits all."""
-        names = [name for name in namespaces if name != GLOBAL]
-        self.load(names)
-        return [name for name in names if not self._admits(name, flow_namespace)]
-
     def check_flow(self, flow_namespace: str, *asset_namespaces: str | None) -> None:
         """Check that flows of a namespace may write an asset of others; None is Global, which admits everybody.
 
@@ -102,12 +95,6 @@ class NamespaceRules:
                 raise NamespaceForbidden(
                     f"namespace {namespace} does not allow flows of {flow_namespace}; add it to its allowedNamespaces"
                 )
-
-    def _admits(self, namespace: str, flow_namespace: str) -> bool:
-        allowed = self.of(namespace).allowed_namespaces
-        if allowed is None or namespace == flow_namespace:
-            return True
-        return any(covers(listed, flow_namespace) for listed in allowed)
 
     def readable(self, namespace: str | None, caller: str) -> bool:
         """Tell whether a caller may read a namespace's assets."""
