@@ -61,23 +61,25 @@ class Recorder:
         report = parse_report(document)
         if not report.records:
             return _answer(report.state, (), [], [], [])
-        receipt = self._log.record(report.identity, document, _events)
+
+        def events_of(content: dict[str, Any]) -> Sequence[LineageEvent]:
+            return _events(report if content is document else parse_report(content))
+
+        receipt = self._log.record(report.identity, document, events_of)
         if receipt.answer is not None:
             return receipt.answer
-        answer = self._finish(parse_report(receipt.report), receipt)
-        return self._log.complete(report.identity, answer)
+        first = report if receipt.fresh else parse_report(receipt.report)
+        return self._log.complete(report.identity, self._finish(first, receipt))
 
     def _finish(self, report: TaskRunReport, receipt: Receipt) -> dict[str, Any]:
         """Do what comes after the log, whether for the first time or again."""
         found = bundles_of(report)
         usages = [
-            usage
-            for event, key in zip(_events_of(report), receipt.keys, strict=True)
-            for usage in usages_of(event, key)
+            usage for event, key in zip(_events(report), receipt.keys, strict=True) for usage in usages_of(event, key)
         ]
-        before = {usage.asset_id: usage.change for usage in self._usages.stored(usages) if usage.change}
+        before = [] if receipt.fresh else self._usages.stored(usages)
         recorder = AssetRecorder(report, self._assets, NamespaceRules(self._namespaces))
-        changes = recorder.write(found.bundles, before)
+        changes = recorder.write(found.bundles, {usage.asset_id: usage.change for usage in before if usage.change})
         self._usages.put_all(_with_changes(usages, changes))
         failed = _failed(found.faults, changes)
         state = state_after(report.state, report.assets.asset_failure_behavior) if failed else report.state
@@ -99,11 +101,7 @@ class Recorder:
             )
 
 
-def _events(document: dict[str, Any]) -> Sequence[LineageEvent]:
-    return _events_of(parse_report(document))
-
-
-def _events_of(report: TaskRunReport) -> Sequence[LineageEvent]:
+def _events(report: TaskRunReport) -> Sequence[LineageEvent]:
     return [event_of(report, bundle, number) for number, bundle in enumerate(bundles_of(report).bundles)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,7 @@ class Receipt:
         keys: their `(bucket, id)` in the log.
         complete: whether all events of the report stand in the log.
         answer: what the recorder answered, or None while it has not finished.
+        fresh: whether the report was claimed just now, so that nobody can have worked on it before.
     """
 
     report: dict[str, Any]
@@ -65,6 +66,7 @@ class Receipt:
     keys: tuple[tuple[str, str], ...]
     complete: bool
     answer: dict[str, Any] | None
+    fresh: bool = False
 
 
 class Log:
@@ -201,7 +203,9 @@ class Log:
                 if tries == _ATTEMPTS:
                     raise
             else:
-                return self._read(identity) if "Update" in claim else self._receipt(claim["Put"]["Item"])
+                if "Update" in claim:
+                    return self._read(identity)
+                return replace(self._receipt(claim["Put"]["Item"]), fresh=True)
             time.sleep(0.05 * 2**tries)
         raise Conflict("the report could not be claimed")
 
