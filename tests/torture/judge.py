@@ -110,6 +110,7 @@ class Judge:
 
     def struck(self, position: Position | None) -> int:
         """A run was killed or frozen: what it sent and did not store may come again. Return how many that are."""
+        self._asked: dict[int, set[str]] = {}
         self.uncovered = {run_id for run_id in self.received if not self._covered(position, run_id)}
         return len(self.uncovered)
 
@@ -147,14 +148,16 @@ class Judge:
             return event.key in shard.answered
         return event.key not in shard.owed and event.key not in self._missing(position, shard, event.shard)
 
-    def _missing(self, position: Position, shard: ShardPosition, number: int) -> list[str]:
+    def _missing(self, position: Position, shard: ShardPosition, number: int) -> set[str]:
         """Return the late commits of a shard that its position does not know."""
-        oldest = max(position.oldest_late, window_start(shard.key))
-        if shard is position.shards.get(number):
-            oldest = max(oldest, generation_start(position))
-        return shard.recent.missing(
-            event.key for event in self._recorded.values() if event.shard == number and oldest < event.key <= shard.key
-        )
+        if id(shard) not in self._asked:
+            oldest = max(position.oldest_late, window_start(shard.key))
+            if shard is position.shards.get(number):
+                oldest = max(oldest, generation_start(position))
+            events = self._recorded.values()
+            present = [event.key for event in events if event.shard == number and oldest < event.key <= shard.key]
+            self._asked[id(shard)] = set(shard.recent.missing(present))
+        return self._asked[id(shard)]
 
 
 def generation_start(position: Position) -> str:

@@ -6,6 +6,7 @@ key that a consistent read returned, or to the border of an hour that is closed 
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -122,13 +123,12 @@ class Position:
 
     def following(self, start: str, border: str, shards: Iterable[int]) -> Position:
         """Return the position at the border where another generation of shards begins."""
-        begun = {number: ShardPosition(border) for number in shards}
-        return replace(self, generation=start, shards=begun, before=self.shards)
+        return replace(self, generation=start, shards=_begun(border, list(shards)), before=self.shards)
 
     @classmethod
     def start(cls, since: str, generation: str, shards: Iterable[int]) -> Position:
         """Return the position of an exporter that has done nothing since a sort key."""
-        return cls(since, generation, {number: ShardPosition(since) for number in shards})
+        return cls(since, generation, _begun(since, list(shards)))
 
     @classmethod
     def from_json(cls, text: str, name: str) -> Position:
@@ -149,8 +149,12 @@ class Position:
                 {int(number): key for number, key in said.get("deleted", {}).items()},
                 said.get("deleting", []),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
             raise InvalidOffset(f"{name}: holds no position; delete it to start again from lookbackPeriod") from error
+
+
+def _begun(key: str, numbers: list[int]) -> dict[int, ShardPosition]:
+    return {number: ShardPosition(key, recent=Recent.of(len(numbers))) for number in numbers}
 
 
 def _shards(said: dict[str, Any]) -> dict[int, ShardPosition]:

@@ -1,152 +1,159 @@
 """What was passed lately: tells a late commit from an event that was shipped, in bounded space.
 
 A write that DynamoDB commits long after its client gave up lands behind the position. The sweep reads the last minutes
-before the position again and asks here which ids are new. Time is cut into slices. A slice of few ids keeps them; a
-fuller one keeps their count and their XOR, from which a few missing ids can still be told exactly.
+before the position again and asks here which ids are new. Time is cut into slices and each slice into cells, by a hash
+of the id. A cell keeps how many ids it was given and the XOR of their hashes. From what stands in the log now, that
+tells the few that it was not given: those, so many of them, whose hashes make up the difference.
 """
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+from hashlib import blake2b
 from itertools import combinations
+from math import comb
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from waybill.clock import from_millis
-from waybill.ids import long_uuid, short_uuid, uuid7_floor, uuid7_millis
+from waybill.ids import uuid7_floor, uuid7_millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WINDOW_MILLIS = 11 * 60_000
-SLICE_MILLIS = 10_000
-MOST_KEPT = 4
-_MOST_TRIED = 2_000_000
-"""Combinations tried before a slice is sent again whole rather than any of it lost."""
+"""Late commits are looked for over the last 10 minutes; the rest is for clocks."""
 
+WIDEST_SLICE = 60_000
+MOST_TRIED = 300_000
+"""Combinations tried before a cell is sent again whole rather than any of it lost."""
 
-class Slice:
-    """The ids passed within one slice of time."""
-
-    __slots__ = ("count", "ids", "xor")
-
-    def __init__(self, count: int = 0, xor: int = 0, ids: set[str] | None = None) -> None:
-        self.count = count
-        self.xor = xor
-        self.ids: set[str] | None = set() if ids is None and not count else ids
-
-    def add(self, key: str) -> None:
-        """Count an id that was passed."""
-        self.count += 1
-        self.xor ^= _number(key)
-        if self.ids is not None:
-            self.ids.add(key)
-            if len(self.ids) > MOST_KEPT:
-                self.ids = None
-
-    def remove(self, key: str) -> None:
-        """Forget an id that was passed and has left the log."""
-        if self.ids is None:
-            self.count -= 1
-            self.xor ^= _number(key)
-        elif key in self.ids:
-            self.ids.discard(key)
-            self.count -= 1
-            self.xor ^= _number(key)
-
-    def missing(self, present: Sequence[str]) -> list[str]:
-        """Return those of the ids present in the log that were not passed."""
-        if self.ids is not None:
-            return [key for key in present if key not in self.ids]
-        xor = self.xor
-        for key in present:
-            xor ^= _number(key)
-        return _with_xor(present, len(present) - self.count, xor)
-
-
-def _with_xor(present: Sequence[str], amount: int, xor: int) -> list[str]:
-    """Find the ids, as many as `amount`, whose XOR is `xor`: with 74 random bits each, they are the ones."""
-    if amount == 0 and xor == 0:
-        return []
-    by_number = {_number(key): key for key in present}
-    tried = 0
-    if amount > 0:
-        for others in combinations(by_number, amount - 1):
-            tried += 1
-            last = xor
-            for number in others:
-                last ^= number
-            if last in by_number and last not in others:
-                return sorted(by_number[number] for number in (*others, last))
-            if tried >= _MOST_TRIED:
-                break
-    return list(present)
-
-
-def _number(key: str) -> int:
-    return int(key.replace("-", ""), 16)
+_CELL = Struct(">BiQ")
+_FEW, _MANY = 8, 64
 
 
 class Recent:
-    """The ids of one shard that were passed within the window before the position."""
+    """The ids of one shard that were passed within the window before the position.
 
-    def __init__(self) -> None:
-        self._slices: dict[int, Slice] = {}
+    Args:
+        slice_millis: how long a slice is.
+        cells: of a slice; a power of two.
+    """
+
+    def __init__(self, slice_millis: int = 10_000, cells: int = 16) -> None:
+        self._millis = slice_millis
+        self._cells = cells
+        self._slices: dict[int, dict[int, tuple[int, int]]] = {}
         self._start = ""
+
+    @classmethod
+    def of(cls, shards: int) -> Recent:
+        """Return an empty one; it is the coarser the more shards there are, for all stand in one item."""
+        if shards <= _FEW:
+            return cls()
+        return cls(WIDEST_SLICE, 16 if shards <= _MANY else 2)
 
     def add(self, key: str) -> None:
         """Count an id that was passed, unless it lies before what is kept."""
-        if key < self._start:
-            return
-        number = uuid7_millis(key) // SLICE_MILLIS
-        slice_ = self._slices.get(number)
-        if slice_ is None:
-            slice_ = self._slices[number] = Slice()
-        slice_.add(key)
+        if key >= self._start:
+            self._count(key, 1)
 
     def remove(self, key: str) -> None:
-        """Forget an id that has left the log."""
-        slice_ = self._slices.get(uuid7_millis(key) // SLICE_MILLIS)
-        if slice_ is not None:
-            slice_.remove(key)
+        """Forget an id that was passed and has left the log."""
+        if uuid7_millis(key) // self._millis in self._slices:
+            self._count(key, -1)
 
     def forget_before(self, start: str) -> None:
         """Drop the slices that lie before a sort key, the start of a window."""
         self._start = start
-        oldest = uuid7_millis(start) // SLICE_MILLIS
+        oldest = uuid7_millis(start) // self._millis
         for number in [number for number in self._slices if number < oldest]:
             del self._slices[number]
 
     def missing(self, present: Iterable[str]) -> list[str]:
         """Return those of the ids present in the log, in the window before the position, that were not passed."""
-        by_slice: dict[int, list[str]] = {}
+        by_cell: dict[tuple[int, int], dict[int, str]] = {}
         for key in present:
-            by_slice.setdefault(uuid7_millis(key) // SLICE_MILLIS, []).append(key)
-        empty = Slice()
-        return [
-            key for number, keys in sorted(by_slice.items()) for key in self._slices.get(number, empty).missing(keys)
-        ]
+            mark = _hash(key)
+            by_cell.setdefault((uuid7_millis(key) // self._millis, mark % self._cells), {})[mark] = key
+        found: list[str] = []
+        for (number, cell), keys in by_cell.items():
+            count, xor = self._slices.get(number, {}).get(cell, (0, 0))
+            found += [keys[mark] for mark in _others(list(keys), count, xor)]
+        return sorted(found)
 
-    def to_json(self) -> list[list[Any]]:
-        """Return the slices as JSON: `[number, [ids]]` or `[number, count, xor]`."""
-        return [
-            [number, slice_.count, f"{slice_.xor:x}"]
-            if slice_.ids is None
-            else [number, sorted(map(short_uuid, slice_.ids))]
-            for number, slice_ in self._slices.items()
-        ]
+    def _count(self, key: str, step: int) -> None:
+        mark = _hash(key)
+        cells = self._slices.setdefault(uuid7_millis(key) // self._millis, {})
+        count, xor = cells.get(mark % self._cells, (0, 0))
+        cells[mark % self._cells] = count + step, xor ^ mark
+
+    def to_json(self) -> list[Any]:
+        """Return the slices as JSON: `[milliseconds, cells, {number: the cells that were given any, packed}]`."""
+        packed = {
+            str(number): b64encode(b"".join(_CELL.pack(cell, *found) for cell, found in sorted(cells.items()))).decode()
+            for number, cells in sorted(self._slices.items())
+        }
+        return [self._millis, self._cells, packed]
 
     @classmethod
-    def from_json(cls, slices: Sequence[Sequence[Any]]) -> Recent:
-        """Read what `to_json` wrote."""
-        recent = cls()
-        for number, *rest in slices:
-            if isinstance(rest[0], list):
-                for key in rest[0]:
-                    recent.add(long_uuid(key))
-            else:
-                recent._slices[number] = Slice(rest[0], int(rest[1], 16))
+    def from_json(cls, said: Sequence[Any]) -> Recent:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError, TypeError: it is something else.
+        """
+        millis, cells, slices = said
+        recent = cls(int(millis), int(cells))
+        for number, packed in slices.items():
+            unpacked = _CELL.iter_unpack(b64decode(packed, validate=True))
+            recent._slices[int(number)] = {cell: (count, xor) for cell, count, xor in unpacked}
         return recent
 
 
 def window_start(position: str) -> str:
     """Return the least sort key of the window before a position: the start of a slice, so that slices are whole."""
-    return uuid7_floor(from_millis(max(0, uuid7_millis(position) - WINDOW_MILLIS) // SLICE_MILLIS * SLICE_MILLIS))
+    start = max(0, uuid7_millis(position) - WINDOW_MILLIS)
+    return uuid7_floor(from_millis(start // WIDEST_SLICE * WIDEST_SLICE))
+
+
+def _hash(key: str) -> int:
+    return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
+
+
+def _others(marks: Sequence[int], count: int, xor: int) -> Sequence[int]:
+    """Return the marks but for those, so many of them, whose XOR is given; all where that cannot be told."""
+    others = len(marks) - count
+    if others < 0:
+        return marks
+    if others <= count:
+        found = _with_xor(marks, others, xor ^ _xor_of(marks))
+        return marks if found is None else found
+    given = _with_xor(marks, count, xor)
+    return marks if given is None else [mark for mark in marks if mark not in given]
+
+
+def _with_xor(marks: Sequence[int], amount: int, xor: int) -> Sequence[int] | None:
+    """Find those marks, so many of them, whose XOR it is, or None.
+
+    The halves of a solution meet in the middle: one is looked up among all of its size.
+    """
+    if amount == 0:
+        return None if xor else ()
+    if comb(len(marks), amount - amount // 2) > MOST_TRIED:
+        return None
+    halves: dict[int, tuple[int, ...]] = {}
+    for half in combinations(marks, amount // 2):
+        halves[_xor_of(half)] = half
+    for half in combinations(marks, amount - amount // 2):
+        other = halves.get(_xor_of(half) ^ xor)
+        if other is not None and not set(half).intersection(other):
+            return (*half, *other)
+    return None
+
+
+def _xor_of(marks: Iterable[int]) -> int:
+    xor = 0
+    for mark in marks:
+        xor ^= mark
+    return xor

@@ -33,7 +33,7 @@ MOST_READ_AHEAD = 1_200
 MOST_OPEN = 2_400
 """Steps above the position, over all shards: ids answered there are stored with it, and an item holds 400 KB."""
 
-LEAST_OPEN = 40
+LEAST_OPEN = 16
 ANSWERS_PER_LOOK = 50
 """Those who wait for room look again after so many answers, or a quarter of a second."""
 
