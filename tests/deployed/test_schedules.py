@@ -39,6 +39,7 @@ def schedules(stack: Stack) -> Schedules:
     return Schedules(FoundStack(stack.name))
 
 
+BOTH_DAYS = "'0 0 1 * 1' names days of the month and of the week; make two triggers of it, one for each"
 OPENLINEAGE = {"id": "marquez", "type": "OpenLineageAssetExporter", "uri": "http://marquez:5000"}
 FILES = {"id": "file", "type": "FileAssetExporter"}
 
@@ -158,8 +159,7 @@ def test_a_rules_name_is_one_that_eventbridge_takes(schedules: Schedules) -> Non
             {"triggers": [{"id": "x", "type": "Schedule", "cron": "0 0 1 * 1", "timezone": "Europe/Berlin"}]},
             [
                 "triggers[0].timezone: rules run in UTC; write the cron in UTC and leave it out",
-                "triggers[0].cron: '0 0 1 * 1' names days of the month and of the week; make two triggers of it, "
-                "one for each",
+                f"triggers[0].cron: {BOTH_DAYS}",
             ],
         ),
     ],
