@@ -247,7 +247,7 @@ def test_a_slow_start_holds_its_complete_back() -> None:
 def test_a_backend_that_is_down_stops_the_exporter_after_give_up_and_dead_letters_nothing() -> None:
     receiver = Receiver(lambda _: Reply(500, b"<html>trouble</html>", {"content-type": "text/html"}))
     began = time.monotonic()
-    shipped = shipped_to(receiver, deliveries(30, jobs=12), timeout={"giveUp": 1})
+    shipped = shipped_to(receiver, deliveries(30, jobs=12), backend="generic", timeout={"giveUp": 1})
     assert str(shipped.error) == ("HTTP 500: it is in trouble; nothing got through for 1 s, the next run tries again")
     assert 0.9 <= time.monotonic() - began < 15
     assert shipped.outcomes == {}
