@@ -14,8 +14,7 @@ from waybill.export.openlineage.secrets import read_secret
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import aiohttp
-    from yarl import URL
+    import httpx
 
     from waybill.export.openlineage.auth_config import AuthConfig
 
@@ -41,19 +40,19 @@ class Auth:
         self._headers: Mapping[str, str] = {}
         self._renewing = asyncio.Lock()
 
-    async def open(self, session: aiohttp.ClientSession) -> None:
+    async def open(self, transport: httpx.AsyncBaseTransport) -> None:
         """Make the headers.
 
         Raises:
             ExporterStopped: a secret cannot be had.
         """
-        self._headers = await self._made(session, fresh=False)
+        self._headers = await self._made(transport, fresh=False)
 
-    async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - see SignedAuth
+    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - see SignedAuth
         """Return the headers of a request; the same object as long as they stay the same."""
         return self._headers
 
-    async def renew(self, session: aiohttp.ClientSession, credentials: int) -> bool:
+    async def renew(self, transport: httpx.AsyncBaseTransport, credentials: int) -> bool:
         """Make the headers again after those counted `credentials` were refused; False when there is no use in it.
 
         Raises:
@@ -64,12 +63,12 @@ class Auth:
                 return True
             if self.unproven or not self.renewable:
                 return False
-            self._headers = await self._made(session, fresh=True)
+            self._headers = await self._made(transport, fresh=True)
             self.credentials += 1
             self.unproven = True
             return True
 
-    async def _made(self, session: aiohttp.ClientSession, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
+    async def _made(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
         return {}
 
 
@@ -82,7 +81,7 @@ class SecretAuth(Auth):
         super().__init__()
         self._config = config
 
-    async def _made(self, session: aiohttp.ClientSession, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
+    async def _made(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
         return await asyncio.to_thread(self._header, fresh=fresh)
 
     def _header(self, *, fresh: bool) -> Mapping[str, str]:
@@ -111,69 +110,70 @@ class OAuth2TokenAuth(Auth):
     def __init__(self, config: OAuth2Auth) -> None:
         super().__init__()
         self._config = config
-        self._session: aiohttp.ClientSession | None = None
+        self._transport: httpx.AsyncBaseTransport | None = None
         self._replace_at = float("inf")
 
-    async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:
+    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
         """Return the headers of a request, with a token that lives."""
-        if time.monotonic() >= self._replace_at and self._session is not None:
+        if time.monotonic() >= self._replace_at and self._transport is not None:
             async with self._renewing:
                 if time.monotonic() >= self._replace_at:
-                    self._headers = await self._made(self._session, fresh=False)
+                    self._headers = await self._made(self._transport, fresh=False)
                     self.credentials += 1
         return await super().headers(method, url, body)
 
-    async def _made(self, session: aiohttp.ClientSession, *, fresh: bool) -> Mapping[str, str]:
-        self._session = session
+    async def _made(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> Mapping[str, str]:
+        self._transport = transport
         secret = await asyncio.to_thread(read_secret, self._config.client_secret, fresh=fresh)
-        token = await self._token(session, secret)
+        token = await self._token(transport, secret)
         lives = token.get("expires_in")
         lives = float(lives) if isinstance(lives, (int, str)) and str(lives).isdigit() else float("inf")
         self._replace_at = time.monotonic() + max(lives - _EARLY, lives / 2)
         return {"Authorization": f"Bearer {token['access_token']}"}
 
-    async def _token(self, session: aiohttp.ClientSession, secret: str) -> dict[str, Any]:
+    async def _token(self, transport: httpx.AsyncBaseTransport, secret: str) -> dict[str, Any]:
         """Ask for a token; the endpoint may be in trouble for a moment."""
-        import aiohttp
+        import httpx
 
         endpoint, trouble = self._config.token_endpoint, ""
         for attempt in range(_TOKEN_TRIES):
             await asyncio.sleep(0.5 * 2**attempt if attempt else 0)
             try:
-                async with session.post(endpoint, **self._request(secret)) as response:
-                    if response.status < 500:  # noqa: PLR2004 - server errors may pass
-                        return await self._read(response)
-                    trouble = f"HTTP {response.status}"
-            except (aiohttp.ClientError, TimeoutError) as error:
-                trouble = type(error).__name__
+                async with asyncio.timeout(_TOKEN_TIMEOUT):
+                    response = await transport.handle_async_request(self._request(secret))
+                    await response.aread()
+            except (httpx.HTTPError, TimeoutError) as error:
+                trouble = type(error.__cause__ or error).__name__
+            else:
+                if response.status_code < 500:  # noqa: PLR2004 - server errors may pass
+                    return self._read(response)
+                trouble = f"HTTP {response.status_code}"
         raise ExporterStopped(f"the token endpoint {endpoint} gives no token: {trouble}")
 
-    def _request(self, secret: str) -> dict[str, Any]:
-        import aiohttp
+    def _request(self, secret: str) -> httpx.Request:
+        import httpx
 
         config = self._config
         form = {"grant_type": "client_credentials"} | ({"scope": config.scope} if config.scope else {})
-        request: dict[str, Any] = {
-            "timeout": aiohttp.ClientTimeout(total=_TOKEN_TIMEOUT),
-            "allow_redirects": False,
-            "headers": {"accept": "application/json", "accept-encoding": "identity"},
-        }
+        headers = {"accept": "application/json", "accept-encoding": "identity"}
         if config.client_auth_method == "basic":
             pair = base64.b64encode(f"{config.client_id}:{secret}".encode()).decode()
-            request["headers"]["Authorization"] = f"Basic {pair}"
-            return request | {"data": form}
-        return request | {"data": {**form, "client_id": config.client_id, "client_secret": secret}}
+            headers["authorization"] = f"Basic {pair}"
+        else:
+            form |= {"client_id": config.client_id, "client_secret": secret}
+        return httpx.Request("POST", config.token_endpoint, headers=headers, data=form)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> dict[str, Any]:
+    def _read(self, response: httpx.Response) -> dict[str, Any]:
         try:
-            document = await response.json(content_type=None)
+            document = response.json()
         except ValueError:
             document = None
-        if response.status == 200 and isinstance(document, dict) and isinstance(document.get("access_token"), str):  # noqa: PLR2004
-            return document
-        said = document.get("error") if isinstance(document, dict) else None
+        status, granted = response.status_code, isinstance(document, dict)
+        if status == 200 and granted and isinstance(document.get("access_token"), str):  # noqa: PLR2004
+            return dict(document)
+        said = document.get("error") if granted else None
         raise ExporterStopped(
-            f"the token endpoint {self._config.token_endpoint} gives no token: HTTP {response.status}"
+            f"the token endpoint {self._config.token_endpoint} gives no token: HTTP {status}"
             f"{f', {said}' if said else ''}; look at clientId, clientSecret and scope"
         )
 
@@ -188,7 +188,7 @@ class SignedAuth(Auth):
         self._config = config
         self._signer: Any = None
 
-    async def _made(self, session: aiohttp.ClientSession, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
+    async def _made(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
         self._signer = await asyncio.to_thread(self._new_signer)
         return {}
 
@@ -204,12 +204,12 @@ class SignedAuth(Auth):
             raise ConfigurationFault("auth.region: is needed where no region is set")
         return Signer(credentials, self._config.service, region)
 
-    async def headers(self, method: str, url: URL, body: bytes) -> Mapping[str, str]:
+    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
         """Return the signature of a request."""
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError
 
-        request = AWSRequest(method, str(url), data=body, headers={"content-type": "application/json"} if body else {})
+        request = AWSRequest(method, url, data=body, headers={"content-type": "application/json"} if body else {})
         try:
             self._signer.add_auth(request)
         except BotoCoreError as error:

@@ -1,20 +1,19 @@
 """One post over HTTP, and what came back of it.
 
-The posts go straight to aiohttp's session: httpx's own pool slows down with concurrency, and its requests and responses
-over aiohttp's connections cost half as much again (`benchmarks/sender.py`). Redirects are never followed, cookies and
-`~/.netrc` never used.
+Requests and responses are httpx's, the connections aiohttp's: httpx's own pool slows down with concurrency
+(`benchmarks/sender.py`). The transport is called directly, so redirects are never followed, cookies and `~/.netrc`
+never used.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-import io
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+import httpx
+from httpx_aiohttp import AiohttpTransport
 
 from waybill.export.openlineage.auth import auth_of
 from waybill.export.openlineage.connection import proxy_of, tls_context
@@ -22,9 +21,9 @@ from waybill.export.openlineage.outcomes import Answer, Verdict
 from waybill.export.openlineage.troubles import trouble_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
-    from waybill.export.openlineage.config import OpenLineageAssetExporter, Timeout
+    from waybill.export.openlineage.config import OpenLineageAssetExporter
     from waybill.export.openlineage.mapping import RunEvent
     from waybill.export.ports import Deadline
 
@@ -75,14 +74,15 @@ class HttpSender:
 
     def __init__(self, config: OpenLineageAssetExporter, url: str, deadline: Deadline) -> None:
         self._config = config
-        self._url = URL(url)
+        self._url = httpx.URL(url)
         self._gzip_over = config.compression.over if config.compression.type == "gzip" else None
         self._deadline = deadline
         self._auth = auth_of(config.auth)
-        self._proxy: dict[str, Any] = {}
-        self._timeout = _timeout(config.timeout, config.timeout.total)
-        self._headers: dict[bool, tuple[Mapping[str, str], CIMultiDict[str]]] = {}
-        self._session: aiohttp.ClientSession | None = None
+        limits = config.timeout
+        self._most = limits.total
+        self._limits = {"connect": limits.connect, "pool": limits.connect, "read": limits.first_byte}
+        self._headers: dict[bool, tuple[Mapping[str, str], httpx.Headers]] = {}
+        self._transport: AiohttpTransport | None = None
 
     async def open(self) -> None:
         """Make the pool and the credentials; connections are made when needed.
@@ -92,19 +92,16 @@ class HttpSender:
         """
         tls = await asyncio.to_thread(tls_context, self._config) if self._url.scheme == "https" else True
         address, credentials = await asyncio.to_thread(proxy_of, self._config)
-        if address is not None:
-            login = aiohttp.BasicAuth(*credentials) if credentials else None
-            self._proxy = {"proxy": address, "proxy_auth": login}
+        proxy = httpx.Proxy(address, auth=credentials) if address is not None else None
         connector = aiohttp.TCPConnector(limit=self._config.max_in_flight, keepalive_timeout=KEEP_IDLE, ssl=tls)
-        self._session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-        )
-        await self._auth.open(self._session)
+        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._transport = AiohttpTransport(client=session, proxy=proxy)
+        await self._auth.open(self._transport)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
+        if self._transport is not None:
+            await self._transport.aclose()
 
     async def post(self, event: RunEvent) -> Answer:
         """Post an event and sort out what happened."""
@@ -115,7 +112,7 @@ class HttpSender:
 
     async def get(self, url: str) -> Answer:
         """Read something from the backend."""
-        return await self._exchange("GET", URL(url, encoded=True), b"", zipped=False)
+        return await self._exchange("GET", httpx.URL(url), b"", zipped=False)
 
     async def renew(self, credentials: int) -> bool:
         """Get new credentials; return whether there is any use in trying again.
@@ -123,61 +120,64 @@ class HttpSender:
         Raises:
             ExporterStopped: they cannot be had.
         """
-        return self._session is not None and await self._auth.renew(self._session, credentials)
+        return self._transport is not None and await self._auth.renew(self._transport, credentials)
 
-    async def _exchange(self, method: str, url: URL, body: bytes, *, zipped: bool) -> Answer:
-        session, remaining = self._session, self._deadline.remaining()
-        if remaining < _LEAST_TIME or session is None:
+    async def _exchange(self, method: str, url: httpx.URL, body: bytes, *, zipped: bool) -> Answer:
+        transport, remaining = self._transport, self._deadline.remaining()
+        if remaining < _LEAST_TIME or transport is None:
             return Answer(fault="the time of the run is over", verdict=Verdict.RETRY)
-        timeout = self._timeout
-        if remaining < self._config.timeout.total:
-            timeout = _timeout(self._config.timeout, remaining)
         auth = self._auth
         credentials = auth.credentials
-        own = await auth.headers(method, url, body)
-        headers = self._headers_with(own, zipped=zipped)
-        data = io.BytesIO(body) if len(body) > _LARGE else body
+        own = await auth.headers(method, str(url), body)
+        request = self._request(method, url, body, self._headers_with(own, zipped=zipped))
         try:
-            async with session.request(
-                method, url, data=data, headers=headers, allow_redirects=False, timeout=timeout, **self._proxy
-            ) as response:
-                answer = await _answer(response, credentials, own)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            async with asyncio.timeout(min(self._most, remaining)):
+                response = await transport.handle_async_request(request)
+                try:
+                    answer = await _answer(response, credentials, own)
+                finally:
+                    await response.aclose()
+        except (httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError) as error:
             return trouble_of(error)
         if auth.unproven and answer.status in _SUCCESS:
             auth.unproven = False
         return answer
 
-    def _headers_with(self, own: Mapping[str, str], *, zipped: bool) -> CIMultiDict[str]:
+    def _request(self, method: str, url: httpx.URL, body: bytes, headers: httpx.Headers) -> httpx.Request:
+        """Make a request; a large body is handed over in parts, so that writing it does not hold up the others."""
+        extensions = {"timeout": self._limits}
+        if len(body) <= _LARGE:
+            return httpx.Request(method, url, headers=headers, content=body, extensions=extensions)
+        headers = httpx.Headers(headers)
+        headers["content-length"] = str(len(body))
+        return httpx.Request(method, url, headers=headers, content=_parts(body), extensions=extensions)
+
+    def _headers_with(self, own: Mapping[str, str], *, zipped: bool) -> httpx.Headers:
         """Return the headers of a request; made again only when the credentials' have changed."""
         made_of, made = self._headers.get(zipped, (None, None))
         if made is None or made_of is not own:
-            made = CIMultiDict({**_COMMON, **self._config.headers, **own})
+            made = httpx.Headers({**_COMMON, **self._config.headers, **own})
             if zipped:
                 made["content-encoding"] = "gzip"
             self._headers[zipped] = own, made
         return made
 
 
-def _timeout(timeout: Timeout, most: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(
-        total=min(timeout.total, most),
-        connect=min(timeout.connect, most),
-        sock_connect=min(timeout.connect, most),
-        sock_read=min(timeout.first_byte, most),
-    )
+async def _parts(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), _MOST_READ):
+        yield body[start : start + _MOST_READ]
 
 
-async def _answer(response: aiohttp.ClientResponse, credentials: int, secrets: Mapping[str, str]) -> Answer:
+async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[str, str]) -> Answer:
     """Read an answer; should it repeat our credentials, they are struck out."""
-    if response.content_length == 0 and response.status in _SUCCESS:
-        return Answer(response.status, credentials=credentials)
     headers = response.headers
+    if response.status_code in _SUCCESS and headers.get("content-length") == "0":
+        return Answer(response.status_code, credentials=credentials)
     body, whole = await _read(response)
     for secret in secrets.values():
         body = body.replace(secret.rpartition(" ")[2].encode(), b"***")
     return Answer(
-        status=response.status,
+        status=response.status_code,
         content_type=headers.get("content-type", ""),
         retry_after=headers.get("retry-after"),
         location=headers.get("location"),
@@ -187,15 +187,14 @@ async def _answer(response: aiohttp.ClientResponse, credentials: int, secrets: M
     )
 
 
-async def _read(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+async def _read(response: httpx.Response) -> tuple[bytes, bool]:
     """Read the answer's body as far as it is of use, and tell whether it came to its end."""
     body = b""
     try:
-        async for part in response.content.iter_any():
+        async for part in response.aiter_raw():
             body += part
             if len(body) >= _MOST_READ:
-                response.close()
                 break
-    except (aiohttp.ClientError, TimeoutError, OSError):
+    except (httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError):
         return body, False
     return body, True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
+import httpx
 
 from waybill.export.openlineage.outcomes import Answer, Verdict
 
@@ -11,7 +12,12 @@ _PROXY_IN_TROUBLE = range(500, 600)
 
 
 def trouble_of(error: Exception) -> Answer:
-    """Sort an error of the connection: not sent, of unknown outcome, or of no use to try again."""
+    """Sort an error of the connection: not sent, of unknown outcome, or of no use to try again.
+
+    The connections' own error tells more than httpx's name for it: a broken connection, say, is no ConnectTimeout.
+    """
+    if isinstance(error, httpx.HTTPError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         fault = f"its certificate is not trusted ({error.certificate_error}); look at tls"
