@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import socket
+import socketserver
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,7 @@ _LENGTH = b"content-length:"
 
 
 class _Takes(asyncio.Protocol):
-    def __init__(self, delay: float) -> None:
-        self._delay = delay
+    def __init__(self) -> None:
         self._data = b""
         self._transport: asyncio.Transport | None = None
 
@@ -30,23 +31,59 @@ class _Takes(asyncio.Protocol):
         self._data += data
         while (size := self._request_size()) is not None and len(self._data) >= size:
             self._data = self._data[size:]
-            asyncio.get_running_loop().call_later(self._delay, self._answer) if self._delay else self._answer()
+            self._answer()
 
     def _request_size(self) -> int | None:
         head, end, _ = self._data.partition(b"\r\n\r\n")
         if not end:
             return None
-        _, _, rest = head.lower().partition(_LENGTH)
-        return len(head) + len(end) + int(rest.split(b"\r\n", 1)[0])
+        return len(head) + len(end) + _length(head)
 
     def _answer(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(_ANSWER)
 
 
-async def _serve(listening: socket.socket, delay: float) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: _Takes(delay), sock=listening)
+async def _serve(listening: socket.socket) -> None:
+    server = await asyncio.get_running_loop().create_server(_Takes, sock=listening)
     await server.serve_forever()
+
+
+class _TakesItsTime(socketserver.StreamRequestHandler):
+    """Answers after a delay that is kept to the tenth of a millisecond, which timers of an event loop do not."""
+
+    delay = 0.0
+
+    def setup(self) -> None:
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().setup()
+
+    def handle(self) -> None:
+        while head := self._head():
+            self.rfile.read(_length(head))
+            time.sleep(self.delay)
+            self.wfile.write(_ANSWER)
+
+    def _head(self) -> bytes:
+        """Return the head of the next request, empty when there is none."""
+        lines = []
+        while (line := self.rfile.readline()).strip():
+            lines.append(line)
+        return b"".join(lines)
+
+
+def _serve_slowly(listening: socket.socket, delay: float) -> None:
+    handler = type("Handler", (_TakesItsTime,), {"delay": delay})
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listening
+    server.daemon_threads = True
+    server.serve_forever()
+
+
+def _length(head: bytes) -> int:
+    _, _, rest = head.lower().partition(_LENGTH)
+    return int(rest.split(b"\r\n", 1)[0])
 
 
 @contextmanager
@@ -60,7 +97,7 @@ def receiver(delay: float = 0.0) -> Iterator[str]:
     port = listening.getsockname()[1]
     child = os.fork()
     if not child:
-        asyncio.run(_serve(listening, delay))
+        _serve_slowly(listening, delay) if delay else asyncio.run(_serve(listening))
         os._exit(0)
     listening.close()
     try:
