@@ -24,6 +24,7 @@ COMMANDS = {
     "shards": "Show and change how many shards the log has.",
     "dead-letters": "Look at events that a backend refused, send them again or drop them.",
     "doctor": "Check that an OpenLineage backend would take what is shipped.",
+    "failures": "Look at what failed for good, and try it again.",
     "schedules": "Run flows by themselves, as EventBridge rules.",
     "files": "List and check the files that a file exporter wrote.",
 }
