@@ -94,7 +94,9 @@ class HttpSender:
         address, credentials = await asyncio.to_thread(proxy_of, self._config)
         proxy = httpx.Proxy(address, auth=credentials) if address is not None else None
         connector = aiohttp.TCPConnector(limit=self._config.max_in_flight, keepalive_timeout=KEEP_IDLE, ssl=tls)
-        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        session = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers={**_COMMON, **self._config.headers}
+        )
         self._transport = AiohttpTransport(client=session, proxy=proxy)
         await self._auth.open(self._transport)
 
@@ -156,7 +158,7 @@ class HttpSender:
         """Return the headers of a request; made again only when the credentials' have changed."""
         made_of, made = self._headers.get(zipped, (None, None))
         if made is None or made_of is not own:
-            made = httpx.Headers({**_COMMON, **self._config.headers, **own})
+            made = httpx.Headers(own)
             if zipped:
                 made["content-encoding"] = "gzip"
             self._headers[zipped] = own, made
