@@ -3,7 +3,7 @@
 - `config`: the properties of a FileAssetExporter.
 - `keys`: key templates, folders and names of objects.
 - `lines`: what one event looks like as a line.
-- `series`: lines go in, files come out; `compression` and `upload` are their way to the `destination`.
+- `series`: lines go in, files come out; `pipeline`, `compression` and `upload` are their way to the `destination`.
 - `manifest`: the commit: which files count, and up to where.
 - `exporter`: the exporter that the engine drives.
 - `verify`: reads manifests and files back and compares them with the log.
