@@ -6,11 +6,14 @@ import io
 import subprocess
 import zipfile
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tools.build import build
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LAYERS = ("DependenciesLayer", "WaybillLayer")
 RUNTIME = "python3.13"
