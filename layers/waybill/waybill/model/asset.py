@@ -77,7 +77,8 @@ class Asset(Document):
     stand for it.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    # Threads read assets side by side, so their validation stands before they begin.
+    model_config = ConfigDict(extra="ignore", defer_build=False)
 
     id: str
     type: str = EXTERNAL

@@ -24,10 +24,18 @@ _DURATION = re.compile(
 
 
 class Document(BaseModel):
-    """A JSON object in camelCase that takes no property it does not know."""
+    """A JSON object in camelCase that takes no property it does not know.
+
+    Its validation is built when it is first used, for a function imports more documents than it meets.
+    """
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, str_strip_whitespace=False
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        str_strip_whitespace=False,
+        defer_build=True,
     )
 
 
