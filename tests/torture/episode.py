@@ -195,6 +195,7 @@ class Episode:
             self.figures.faults.append(end.crash)
 
     def _take(self) -> None:
+        self._bench.receiver.settle()
         received = self._bench.receiver.received
         self._judge.take(received[self._judged :])
         self._judged = len(received)

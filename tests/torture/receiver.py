@@ -48,6 +48,14 @@ class Receiver:
         self._thread.join()
         self._loop.close()
 
+    def settle(self) -> None:
+        """Wait until everything that has arrived is noted."""
+        asyncio.run_coroutine_threadsafe(self._turns(), self._loop).result()
+
+    async def _turns(self) -> None:
+        for _ in range(4):
+            await asyncio.sleep(0.001)
+
     async def _listen(self) -> asyncio.Server:
         return await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
 
@@ -56,7 +64,8 @@ class Receiver:
         if self.down:
             return 401
         run = _RUN.search(head)
-        assert run is not None
+        if run is None or not body:
+            return 400
         self.received.append(Received(int(run[1]), json.loads(body)["run"]["runId"]))
         return 201
 

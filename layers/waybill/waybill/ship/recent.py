@@ -25,8 +25,11 @@ WINDOW_MILLIS = 11 * 60_000
 """Late commits are looked for over the last 10 minutes; the rest is for clocks."""
 
 WIDEST_SLICE = 60_000
+MOST_SOLVED = 56
+"""Ids of a cell whose hashes, of 64 bits, are independent as good as always: any number of them can be told."""
+
 MOST_TRIED = 300_000
-"""Combinations tried before a cell is sent again whole rather than any of it lost."""
+"""Combinations tried in a fuller cell before it is sent again whole rather than any of it lost."""
 
 _CELL = Struct(">BiQ")
 _FEW, _MANY = 8, 64
@@ -134,12 +137,35 @@ def _others(marks: Sequence[int], count: int, xor: int) -> Sequence[int]:
 
 
 def _with_xor(marks: Sequence[int], amount: int, xor: int) -> Sequence[int] | None:
-    """Find those marks, so many of them, whose XOR it is, or None.
-
-    The halves of a solution meet in the middle: one is looked up among all of its size.
-    """
+    """Find those marks, so many of them, whose XOR it is, or None."""
     if amount == 0:
         return None if xor else ()
+    solved = _solved(marks, xor) if len(marks) <= MOST_SOLVED else None
+    if solved is not None and len(solved) == amount:
+        return solved
+    return _tried(marks, amount, xor)
+
+
+def _solved(marks: Sequence[int], xor: int) -> Sequence[int] | None:
+    """Solve the linear equations over bits; None where there is no solution, or more than one."""
+    rows: dict[int, tuple[int, int]] = {}
+    for number, mark in enumerate(marks):
+        left, chosen = _reduced(mark, 1 << number, rows)
+        if not left:
+            return None
+        rows[left.bit_length()] = left, chosen
+    left, chosen = _reduced(xor, 0, rows)
+    return None if left else [mark for number, mark in enumerate(marks) if chosen >> number & 1]
+
+
+def _reduced(mark: int, chosen: int, rows: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    while mark and (row := rows.get(mark.bit_length())):
+        mark, chosen = mark ^ row[0], chosen ^ row[1]
+    return mark, chosen
+
+
+def _tried(marks: Sequence[int], amount: int, xor: int) -> Sequence[int] | None:
+    """Try combinations; the halves of a solution meet in the middle: one is looked up among all of its size."""
     if comb(len(marks), amount - amount // 2) > MOST_TRIED:
         return None
     halves: dict[int, tuple[int, ...]] = {}
