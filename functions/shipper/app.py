@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 logger = Logger()
 
 
-@logger.inject_lambda_context
+@logger.inject_lambda_context(clear_state=True)
 def handle(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Run the flow document of an invocation."""
     return ship_lineage(event, context, logger)

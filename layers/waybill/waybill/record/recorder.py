@@ -86,19 +86,23 @@ class Recorder:
         self._log_failed(report, failed)
         if state is not report.state:
             self._state_changes.announce(report, state, failed)
+        self._logger.info(
+            "recorded",
+            extra=_names(report) | {"state": state.value, "lineageEvents": list(receipt.event_ids)},
+        )
         return _answer(state, receipt.event_ids, changes.ids(CREATED), changes.ids(UPDATED), failed)
 
     def _log_failed(self, report: TaskRunReport, failed: Sequence[dict[str, str]]) -> None:
         for asset in failed:
             self._logger.warning(
                 "asset not written",
-                extra={
-                    "assetId": asset["id"],
-                    "reason": asset["reason"],
-                    "job": report.job,
-                    "taskRunId": report.task_run_id,
-                },
+                extra=_names(report) | {"assetId": asset["id"], "reason": asset["reason"]},
             )
+
+
+def _names(report: TaskRunReport) -> dict[str, str]:
+    """Return what log lines about a report are found by."""
+    return {"job": report.job, "executionId": report.execution_id, "taskRunId": report.task_run_id}
 
 
 def _events(report: TaskRunReport) -> Sequence[LineageEvent]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from waybill.model.flow import Flow
+    from waybill.ship.answer import TaskAnswer
 
 
 def ship_lineage(event: Any, context: LambdaContext, logger: Logger, *, files_only: bool = False) -> dict[str, Any]:
@@ -30,14 +31,32 @@ def ship_lineage(event: Any, context: LambdaContext, logger: Logger, *, files_on
     flow = load_flow(event, _fetched)
     if files_only:
         require_files_only(flow)
+    logger.append_keys(flow=f"{flow.namespace}/{flow.id}")
     for warning in flow.warnings:
         logger.warning(warning)
+
+    def measure(flow: Flow, task_id: str, answer: TaskAnswer) -> None:
+        publish(flow, task_id, answer)
+        _tell(logger, task_id, answer)
+
     seconds = context.get_remaining_time_in_millis() / 1000
-    answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id, publish))
+    answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id, measure))
     if again and flow.continuation < settings().continue_runs:
         _continue(event, flow, context)
         logger.info("time ran out; going on in another invocation", continuation=flow.continuation + 1)
     return answer
+
+
+def _tell(logger: Logger, task_id: str, answer: TaskAnswer) -> None:
+    """Log what a task did: counts, and why exporters stopped; nothing of what the events hold."""
+    exporters = {
+        name: {key: count for key, count in figures.counts.items() if isinstance(count, int)}
+        | {"lagSeconds": figures.lag_seconds}
+        for name, figures in answer.figures.items()
+    }
+    logger.info("shipped", task=task_id, size=answer.size, complete=answer.complete, exporters=exporters)
+    for name, reason in answer.failures.items():
+        logger.error("exporter stopped", task=task_id, exporter=name, reason=reason)
 
 
 def _fetched(pointer: str) -> bytes | str:
