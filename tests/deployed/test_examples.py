@@ -17,6 +17,7 @@ import pytest
 
 from docs.examples.airflow_callbacks import reports
 from docs.examples.reported import reported
+from tests.support import scenarios
 from tests.support.shared import SHARED
 from tools.emulator import ROOT
 
@@ -213,3 +214,45 @@ def test_the_reports_of_a_dbt_run_are_recorded_by_the_command_line(emulator: Emu
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["state"] for answer in answers] == ["SUCCESS"] * 8
+
+
+# --- out of order
+
+
+def asset(stack: Stack, asset_id: str) -> dict[str, Any]:
+    """An asset as the catalog keeps it."""
+    found = stack.client("dynamodb").get_item(
+        TableName=stack.names["CatalogTable"], Key={"pk": {"S": f"asset#{asset_id}"}, "sk": {"S": "asset"}}
+    )
+    body: dict[str, Any] = json.loads(found["Item"]["body"]["S"])
+    return body
+
+
+def writer(asset_id: str, **changes: Any) -> dict[str, Any]:
+    outputs = [{"id": asset_id, "type": "Table", "metadata": {}}]
+    return scenarios.report(assets={"inputs": [], "outputs": outputs}, **changes)
+
+
+def test_a_reader_that_reports_first_leaves_a_placeholder_that_the_writer_fills_in(stack: Stack) -> None:
+    asset_id = f"lake.{uuid.uuid4().hex}"
+    reader = scenarios.report(assets={"inputs": [{"id": asset_id}], "outputs": []})
+    assert stack.invoke("RecorderFunction", reader)["assets"]["created"] == [asset_id]
+    assert asset(stack, asset_id)["type"].endswith("External")
+    stack.invoke("RecorderFunction", writer(asset_id))
+    assert asset(stack, asset_id)["type"] == "Table"
+
+
+def test_of_two_writers_the_one_that_reports_last_wins(stack: Stack) -> None:
+    asset_id = f"lake.{uuid.uuid4().hex}"
+    for day, owner in (("02", "new"), ("01", "old")):
+        sent = writer(asset_id, startDate=f"2026-11-{day}T00:00:00Z", endDate=f"2026-11-{day}T01:00:00Z")
+        sent["assets"]["outputs"][0]["metadata"] = {"owner": owner, f"of_{owner}": True}
+        stack.invoke("RecorderFunction", sent)
+    assert asset(stack, asset_id)["metadata"] == {"owner": "old", "of_new": True, "of_old": True}
+
+
+def test_of_two_reports_of_one_task_run_the_first_counts(stack: Stack) -> None:
+    asset_id = f"lake.{uuid.uuid4().hex}"
+    first = writer(asset_id)
+    second = first | {"state": "FAILED"}
+    assert stack.invoke("RecorderFunction", second | {"state": "SUCCESS"}) == stack.invoke("RecorderFunction", second)
