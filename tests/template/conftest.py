@@ -28,11 +28,11 @@ def template() -> dict[str, Any]:
     return parsed
 
 
-def expanded(**parameters: str) -> Resources:
-    """The resources by logical id that SAM makes of the template, with some parameters."""
+def expanded(text: str = "", **parameters: str) -> Resources:
+    """The resources by logical id that SAM makes of the template, or of another's text, with some parameters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        document = yaml_parse((ROOT / "template.yaml").read_text())
+        document = yaml_parse(text or (ROOT / "template.yaml").read_text())
         for resource in document["Resources"].values():
             for name in ("CodeUri", "ContentUri"):
                 if name in resource.get("Properties", {}):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from tests.template.conftest import Resources, expanded, of_type
 from tests.template.intrinsics import Resolver
+from tools.emulator import ROOT
+from waybill.model.flow import parse_flow
 
 FUNCTIONS = ("RecorderFunction", "ShipperFunction", "FileExporterFunction", "CatalogFunction")
 OF_SHIPPING = {
@@ -191,3 +194,19 @@ def test_rules_named_after_the_stack_may_run_flows(
     )
     assert resolver.resolve(permission["SourceArn"]) == "arn:aws:events:r:1:rule/waybill-*"
     assert permission["Principal"] == "events.amazonaws.com"
+
+
+def test_the_second_flow_of_the_documents_becomes_a_rule_beside_the_first() -> None:
+    text = (ROOT / "docs" / "migrate-from-kestra.md").read_text()
+    added = re.search(r"^```yaml-template\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert added is not None
+    template = (ROOT / "template.yaml").read_text()
+    first = "        ShipLineage:\n          Type: Schedule\n"
+    assert template.count(first) == 1
+    found = expanded(template.replace(first, added[1] + first))
+    rule = found["ShipperFunctionShipToDataHub"]["Properties"]
+    (target,) = rule["Targets"]
+    assert rule["ScheduleExpression"] == "rate(2 hours)"
+    assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": ["FailureQueue", "Arn"]}}
+    assert parse_flow(json.loads(target["Input"])).id == "ship_lineage_to_datahub"
+    assert "ShipperFunctionShipLineage" in found
