@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,22 @@ def test_an_event_counts_once_whatever_the_number_of_exporters(world: World) -> 
         world.event(f"load.task_{number}")
 
     assert world.ship()["size"] == 7
+
+
+def test_files_do_not_take_all_the_time_from_the_others(world: World) -> None:
+    files, marquez = world.batches("files"), world.stream("marquez")
+    keys = world.fill((f"load.task_{number % 9}" for number in range(150)), ago=600)
+    write = files.write
+
+    def slowly(delivery: Delivery) -> None:
+        time.sleep(0.03)
+        write(delivery)
+
+    files.write = slowly  # type: ignore[method-assign]
+    answer = world.ship(seconds=17)
+
+    assert sorted(marquez.keys) == keys
+    assert (answer["complete"], 0 < len(files.keys) < 150) == (False, True)
 
 
 def test_a_new_exporter_starts_at_the_lookback_period(world: World) -> None:

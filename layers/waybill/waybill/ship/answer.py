@@ -54,3 +54,9 @@ class TaskAnswer:
         if self.busy is not None:
             answer["busy"] = {"owner": self.busy.owner, "until": iso(self.busy.until)}
         return answer
+
+
+def delivered_before(outputs: dict[str, Any]) -> str:
+    """Say what an exporter that stopped had delivered before."""
+    done = ", ".join(f"{count} {name}" for name, count in outputs.items() if isinstance(count, int) and count)
+    return f"; before that: {done or 'nothing delivered'}; its position is kept"

@@ -12,7 +12,7 @@ from waybill.clock import from_millis, iso
 from waybill.errors import InvalidFlow, InvalidOffset, LeaseLost, WaybillError
 from waybill.export.ports import BatchExporter, Deadline, Run, StreamExporter
 from waybill.ids import uuid7_floor, uuid7_millis
-from waybill.ship.answer import Figures, TaskAnswer
+from waybill.ship.answer import Figures, TaskAnswer, delivered_before
 from waybill.ship.batch import Batch
 from waybill.ship.delete import Deletion, lowest_of_others, require_nobody_behind
 from waybill.ship.filters import Filters
@@ -104,18 +104,19 @@ class _TaskRun:
         return self._answer
 
     async def _ship_to_all(self) -> None:
-        """Ship to the exporters: batches one after the other, the others side by side; then delete if asked."""
+        """Ship to the exporters: batches one after the other, then the others side by side; then delete if asked."""
         reader = self._reader()
         configs = self._claimed(reader)
         deletion = self._deletion(reader) if self._task.delete else None
-        streams = []
-        for config in configs:
-            exporter = self._services.exporter(config, self._run)
-            if isinstance(exporter, StreamExporter):
-                streams.append(self._noting_failure(config, self._stream(config, exporter, reader), exporter))
-            else:
-                await self._noting_failure(config, self._batch(config, exporter, reader), exporter)
-        await together(streams)
+        exporters = [(config, self._services.exporter(config, self._run)) for config in configs]
+        streams = [(config, exporter) for config, exporter in exporters if isinstance(exporter, StreamExporter)]
+        batches = [(config, exporter) for config, exporter in exporters if not isinstance(exporter, StreamExporter)]
+        for left, (config, exporter) in zip(range(len(batches), 0, -1), batches, strict=True):
+            share = self._run.deadline.share(left + bool(streams))
+            await self._noting_failure(config, self._batch(config, exporter, reader, share), exporter)
+        await together(
+            self._noting_failure(config, self._stream(config, stream, reader), stream) for config, stream in streams
+        )
         if deletion is not None:
             await asyncio.to_thread(deletion.run, self._run.deadline)
 
@@ -165,7 +166,7 @@ class _TaskRun:
         except LeaseLost:
             raise
         except (WaybillError, BotoCoreError, ClientError) as error:
-            self._fail(config, f"{error}{_delivered(exporter.outputs())}")
+            self._fail(config, f"{error}{delivered_before(exporter.outputs())}")
             # One that could not even be opened lags, too.
             lag = self._age(self._positions[config.id].lowest)
             self._answer.figures.setdefault(config.id, Figures(lag, exporter.outputs()))
@@ -192,14 +193,14 @@ class _TaskRun:
         finally:
             await exporter.close()
 
-    async def _batch(self, config: AnyExporter, exporter: BatchExporter, reader: Reader) -> Way:
+    async def _batch(self, config: AnyExporter, exporter: BatchExporter, reader: Reader, deadline: Deadline) -> Way:
         batch = Batch(
             exporter,
             reader,
             self._resolver(),
             self._held.lease.generation,
             self._positions[config.id],
-            self._run.deadline,
+            deadline,
             self._ledger(config, self._held.renew),
         )
         return await self._shipped(config, batch, exporter)
@@ -246,9 +247,3 @@ class _TaskRun:
 
     def _park(self, config: AnyExporter, prepared: Prepared) -> None:
         self._services.key_values.park(self._held.lease, config.id, prepared.key, prepared.fault or "")
-
-
-def _delivered(outputs: dict[str, Any]) -> str:
-    """Say what an exporter that stopped had delivered before."""
-    done = ", ".join(f"{count} {name}" for name, count in outputs.items() if isinstance(count, int) and count)
-    return f"; before that: {done or 'nothing delivered'}; its position is kept"
