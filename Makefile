@@ -51,7 +51,7 @@ environment = [ -x $(1)/bin/python ] || .tools/uv/bin/uv venv --quiet --python "
 
 .PHONY: lock
 lock: .tools/uv/.made ## pin what pyproject.toml and requirements/*.in allow (LOCK_FLAGS=--upgrade for the newest)
-	@for name in sam emulator uv; do $(call compile,requirements/$$name.in,requirements/$$name.txt); done
+	@for name in sam emulator uv audit; do $(call compile,requirements/$$name.in,requirements/$$name.txt); done
 	@$(call compile,pyproject.toml --all-extras,requirements/dev.txt)
 	@$(call compile,pyproject.toml --extra runtime --constraint requirements/dev.txt $(LEFT_OUT),layers/dependencies/requirements.txt)
 
@@ -77,6 +77,11 @@ lint-template: $(ENVIRONMENTS) ## sam validate, cfn-lint with the rules for serv
 	@cfn-lint --append-rules cfn_lint_serverless.rules --ignore-checks WS1004 -- template.yaml
 
 PYTEST ?= -n 2 --dist loadfile
+
+.PHONY: audit
+audit: .tools/audit/.made ## checkov over the template, and known vulnerabilities of what is in the layer; needs the network
+	@.tools/audit/bin/checkov --config-file .checkov.yaml 2>/dev/null
+	@.tools/audit/bin/pip-audit --disable-pip --require-hashes --strict --requirement layers/dependencies/requirements.txt
 
 .PHONY: test
 test: setup lint lint-template ## set up, check, and run every test (PYTEST=options of your own)
