@@ -54,6 +54,7 @@ lock: .tools/uv/.made ## pin what pyproject.toml and requirements/*.in allow (LO
 	@for name in sam emulator uv audit; do $(call compile,requirements/$$name.in,requirements/$$name.txt); done
 	@$(call compile,pyproject.toml --all-extras,requirements/dev.txt)
 	@$(call compile,pyproject.toml --extra runtime --constraint requirements/dev.txt $(LEFT_OUT),layers/dependencies/requirements.txt)
+	@echo "now: make setup, and python -m tools.licences for docs/licences.md"
 
 compile = .tools/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate $(LOCK_FLAGS) \
 	--custom-compile-command 'make lock' $(1) --output-file $(2)
