@@ -132,6 +132,17 @@ def test_a_late_commit_that_was_found_and_not_answered_is_not_lost_however_far_t
     assert world.ship()["size"] == 0
 
 
+def test_a_clock_that_goes_back_a_second_from_run_to_run_repeats_nothing(world: World) -> None:
+    marquez = world.stream()
+    world.clock.turn(minutes=20)
+    keys = [world.event(ago=690), world.event(ago=300)]
+    for seconds in (30.5, -1.5, 0.1, 0.1):
+        world.clock.turn(seconds=seconds)
+        world.ship()
+
+    assert marquez.keys == keys
+
+
 def test_an_exporter_that_is_down_gets_late_commits_afterwards_once(world: World) -> None:
     marquez = world.stream()
     first = world.event(ago=40)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.torture.recorders import BetrayingWriter
     from waybill.store.shards import Shards
 
-LEASE_SECONDS = LEASE.total_seconds() + 0.5
+LEASE_SECONDS = LEASE.total_seconds() + 2.5
 """After so long, the lease of a run that was killed may be taken over."""
 
 

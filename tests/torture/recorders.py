@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from tests.support.shipping import NAMESPACE, RETENTION, lineage_event
 from tests.support.tables import aws_client
-from tests.torture.runs import FLOW_ID, SETTLE
+from tests.torture.runs import FLOW_ID, SETTLE, SHIPPER_SKEW
 from waybill.clock import from_millis
 from waybill.ids import uuid7_millis
 from waybill.model.event import LineageEvent, event_from_body
@@ -109,7 +109,7 @@ class BetrayingWriter:
 
     def _carry_out(self, items: list[dict[str, Any]]) -> None:
         self._client.transact_write_items(TransactItems=items)
-        passed = self._clock() - SETTLE
+        passed = self._clock() - SETTLE + SHIPPER_SKEW
         for item in (entry["Put"]["Item"] for entry in items if "Put" in entry):
             if "body" in item:
                 key = item["id"]["S"]

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import traceback
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SETTLE = timedelta(seconds=6)
+SHIPPER_SKEW = timedelta(seconds=1)
+"""By which the clock of a run may be wrong, either way."""
+
 IN_FLIGHT = 4
 FLOW_ID = "load"
 """The flow that is shipped; what the others record is dropped by the filter."""
@@ -159,7 +162,12 @@ def _ship(order: Order, points: Points, dynamodb: Any, s3: Any) -> dict[str, Any
     checkpoints.ANSWERS_PER_CHECKPOINT = order.checkpoint
     checkpoints.MOST_UNSAVED = 2 * order.checkpoint
     rng = random.Random(order.seed)  # noqa: S311 - to be the same again, not to be secret
-    clock = SharedClock(Path(order.clock))
+    shared = SharedClock(Path(order.clock))
+    skew = rng.uniform(-1, 1) * SHIPPER_SKEW
+
+    def clock() -> datetime:
+        return shared() + skew
+
     for client in (dynamodb, s3):
         watch_calls(points, client, rng, order.throttled if client is dynamodb else 0.0)
     watch_posts(points)

@@ -134,7 +134,7 @@ class Batch:
                 tracker.late(prepared.key)
                 yield number, prepared
             tracker.position.owed.clear()
-        ahead.swept = self._reader.horizon
+        ahead.swept_to(self._reader.horizon)
         shards = [self._shard(number, ahead, tracker) for number, tracker in trackers.items()]
         self._complete, self._full = True, False
         for count, (key, number, item) in enumerate(heapq.merge(*shards, key=lambda step: step[0])):

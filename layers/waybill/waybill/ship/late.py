@@ -28,8 +28,7 @@ async def late_commits(
         keys = await asyncio.to_thread(reader.late, number, tracker.position, position)
         tracker.position.owed = set(keys)
         owed.append((number, tracker, keys))
-    position.swept = reader.horizon
-    position.forget()
+    position.swept_to(reader.horizon)
     for number, tracker, keys in owed:
         for start in range(0, len(keys), AT_ONCE):
             part = keys[start : start + AT_ONCE]

@@ -107,6 +107,11 @@ class Position:
         """Return the shards in which late commits are looked for, by number."""
         return [*self.before.items(), *self.shards.items()]
 
+    def swept_to(self, horizon: str) -> None:
+        """Note a sweep; one by a clock that is behind does not count: what it would look for again is forgotten."""
+        self.swept = max(self.swept, horizon)
+        self.forget()
+
     def forget(self) -> None:
         """Drop what no sweep will ask for again."""
         oldest = self.oldest_late
