@@ -48,7 +48,7 @@ class Auth:
         """
         self._headers = await self._made(transport, fresh=False)
 
-    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - see SignedAuth
+    async def headers(self, method: str, url: httpx.URL, body: bytes) -> Mapping[str, str]:  # noqa: ARG002 - see SignedAuth
         """Return the headers of a request; the same object as long as they stay the same."""
         return self._headers
 
@@ -113,7 +113,7 @@ class OAuth2TokenAuth(Auth):
         self._transport: httpx.AsyncBaseTransport | None = None
         self._replace_at = float("inf")
 
-    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+    async def headers(self, method: str, url: httpx.URL, body: bytes) -> Mapping[str, str]:
         """Return the headers of a request, with a token that lives."""
         if time.monotonic() >= self._replace_at and self._transport is not None:
             async with self._renewing:
@@ -204,12 +204,12 @@ class SignedAuth(Auth):
             raise ConfigurationFault("auth.region: is needed where no region is set")
         return Signer(credentials, self._config.service, region)
 
-    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+    async def headers(self, method: str, url: httpx.URL, body: bytes) -> Mapping[str, str]:
         """Return the signature of a request."""
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError
 
-        request = AWSRequest(method, url, data=body, headers={"content-type": "application/json"} if body else {})
+        request = AWSRequest(method, str(url), data=body, headers={"content-type": "application/json"} if body else {})
         try:
             self._signer.add_auth(request)
         except BotoCoreError as error:

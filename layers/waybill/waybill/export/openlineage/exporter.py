@@ -108,19 +108,16 @@ class OpenLineageExporter:
                 FAIL` the event was refused.
             OutOfTime: the run's time is over.
         """
-        self._courier.check()
-        outcome = await self._outcome(delivery)
-        self._counts[outcome] += 1
-        return outcome
-
-    async def _outcome(self, delivery: Delivery) -> Outcome:
         try:
             events = self._mapper.events(delivery)
         except CannotBeSent as fault:
-            return await self._set_aside(delivery, (), _not_sent(str(fault)))
+            outcome = await self._set_aside(delivery, (), _not_sent(str(fault)))
         except ExporterStopped as fault:
             raise self._courier.stop(str(fault)) from None
-        return await self._carry(delivery, events) if events else Outcome.SKIPPED
+        else:
+            outcome = await self._carry(delivery, events) if events else Outcome.SKIPPED
+        self._counts[outcome] += 1
+        return outcome
 
     async def _carry(self, delivery: Delivery, events: Sequence[RunEvent]) -> Outcome:
         """Send the events of a delivery, each after the answer to the one before; too big ones once more, slimmed."""

@@ -76,7 +76,10 @@ class Mapper:
             ExporterStopped: an asset of a mapped type lacks the metadata key.
         """
         made = self._made(delivery)
-        return made if all(len(event.body) <= self._limit for event in made) else self._fitted(delivery)
+        for event in made:
+            if len(event.body) > self._limit:
+                return self._fitted(delivery)
+        return made
 
     def smaller(self, delivery: Delivery) -> list[RunEvent]:
         """Return the run events of a delivery without any facet that may be left out.
@@ -136,9 +139,9 @@ class Mapper:
             made = [self._datasets.render(asset, frozenset(without)) for asset in assets]
         else:
             made = [self._datasets.of(asset) for asset in assets]
-        fault = next((dataset.fault for dataset in made if dataset.fault), None)
-        if fault is not None:
-            raise CannotBeSent(fault)
+        for dataset in made:
+            if dataset.fault is not None:
+                raise CannotBeSent(dataset.fault)
         return [dataset.body for dataset in made]
 
     def _job(self, event: LineageEvent) -> orjson.Fragment:
@@ -163,8 +166,10 @@ class Mapper:
 
 def zoned(time: str) -> str:
     """Return a time with a zone: UTC where it says none."""
-    day_time = time.partition("T")[2]
-    return time if day_time.endswith("Z") or "+" in day_time or "-" in day_time else f"{time}Z"
+    if time.endswith("Z"):
+        return time
+    of_day = time.partition("T")[2]
+    return time if "+" in of_day or "-" in of_day else f"{time}Z"
 
 
 def _trimmed(facets: Sequence[str]) -> dict[str, Any]:
