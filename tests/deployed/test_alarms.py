@@ -173,6 +173,17 @@ def fails(watched: Watched, function: str, payload: Any) -> None:
         watched.stack.invoke(function, payload)
 
 
+def lost_store(watched: Watched) -> None:
+    """The catalog's table is not where the function looks for it; it answers that it cannot."""
+    functions, name = watched.stack.client("lambda"), watched.stack.names["CatalogFunction"]
+    environment = functions.get_function_configuration(FunctionName=name)["Environment"]
+    gone = {"Variables": environment["Variables"] | {"CATALOG_TABLE": "gone"}}
+    functions.update_function_configuration(FunctionName=name, Environment=gone)
+    event = json.loads((ROOT / "events" / "catalog_search.json").read_text())
+    watched.cloudwatch.answered(watched.stack.invoke("CatalogFunction", event)["statusCode"])
+    functions.update_function_configuration(FunctionName=name, Environment=environment)
+
+
 def down(watched: Watched) -> None:
     sent = watched.record()
     time.sleep(2)
@@ -262,6 +273,7 @@ FAULTS: list[tuple[Callable[[Watched], None], set[str]]] = [
     (refused_report, {"RecorderErrorsAlarm"}),
     (refused_flow, {"FileExporterErrorsAlarm"}),
     (refused_request, {"CatalogErrorsAlarm"}),
+    (lost_store, {"CatalogUnavailableAlarm"}),
     (down, {"ExporterStoppedAlarm", "LagAlarm", "ShipperErrorsAlarm"}),
     (down_for_half_of_retention, {"HalfOfRetentionAlarm"}),
     (failed_for_good, {"FailuresAlarm"}),

@@ -6,6 +6,7 @@ import json
 import operator
 import time
 from datetime import timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from waybill.clock import utc_now
@@ -32,6 +33,12 @@ class CloudWatch:
         for namespace, data in (("Waybill", list(self._from_logs())), ("AWS/SQS", list(self._of_queues()))):
             if data:
                 self._client.put_metric_data(Namespace=namespace, MetricData=data)
+
+    def answered(self, status: int) -> None:
+        """Count an answer of the catalog's API."""
+        dimensions = [{"Name": "ApiId", "Value": self._stack.names["CatalogApi"]}]
+        datum = _datum("5xx", dimensions, float(status >= HTTPStatus.INTERNAL_SERVER_ERROR), "Count")
+        self._client.put_metric_data(Namespace="AWS/ApiGateway", MetricData=[datum])
 
     def firing(self) -> set[str]:
         """The logical ids of the alarms that are in alarm, with what came measured.
