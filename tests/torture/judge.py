@@ -75,16 +75,16 @@ class Judge:
         self._newest: dict[str, str] = {}
         self.received: set[str] = set()
         self.uncovered: set[str] = set()
-        self._lenient = False
+        self._leniency = 0
 
     @contextmanager
-    def lenient(self) -> Iterator[None]:
-        """Judge the receptions of a run that was thawed: what it had on its way is in flight, whoever sent it since."""
-        self._lenient = True
+    def lenient(self, most: int) -> Iterator[None]:
+        """Judge the receptions of a run that was thawed: what it had on its way may have been sent by others since."""
+        self._leniency = most
         try:
             yield
         finally:
-            self._lenient = False
+            self._leniency = 0
 
     def take(self, received: Sequence[Received]) -> None:
         """Judge what was received since the last time: new events by their order, others as repeats."""
@@ -98,7 +98,10 @@ class Judge:
             if one.run_id not in self.received:
                 self.received.add(one.run_id)
                 self._in_order(event)
-            elif seen[one] == 1 and (self._lenient or one.run_id in self.uncovered):
+            elif seen[one] == 1 and one.run_id in self.uncovered:
+                self._figures.repeated_in_flight += 1
+            elif seen[one] == 1 and self._leniency:
+                self._leniency -= 1
                 self._figures.repeated_in_flight += 1
             else:
                 self._figures.repeated_other += 1
