@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
+_OBJECT, _LIST = "must be a JSON object", "must be a JSON list"
+_SAID = {
+    "missing": "is required",
+    "union_tag_not_found": "is required",
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "dict_type": _OBJECT,
+    "dataclass_type": _OBJECT,
+    "tuple_type": _LIST,
+    "list_type": _LIST,
+}
+
+_ALIKE = 0.45
+"""How alike two names must be for one to be meant by the other."""
+
+
 def path_of(location: Iterable[str | int]) -> str:
     """Write a location as `assets.outputs[1].id`."""
     path = ""
@@ -23,7 +39,7 @@ def path_of(location: Iterable[str | int]) -> str:
 
 def unknown_property(name: str, known: Sequence[str]) -> str:
     """Say that a property is unknown, and name the nearest known one or all of them."""
-    nearest = get_close_matches(name, known, n=1, cutoff=0.6)
+    nearest = get_close_matches(name, known, n=1, cutoff=_ALIKE)
     if not known:
         return "unknown property; leave it out"
     advice = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
@@ -55,20 +71,23 @@ def _unstorable(document: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
             yield location, "is a number of more than 64 bits; write it as text"
 
 
-def fault_lines(error: ValidationError, known: dict[str, Sequence[str]] | None = None) -> list[str]:
+def fault_lines(
+    error: ValidationError, known: dict[str, Sequence[str]] | None = None, within: tuple[str | int, ...] = ()
+) -> list[str]:
     """Return one line per fault, in the order of the document.
 
     Args:
         error: what pydantic raised.
         known: the known properties by the path of their parent with list positions taken out
-            (`tasks[].assetExporters[]`), used to name the nearest one.
+            (`tasks[].assetExporters[]`, and `:` with the class where a union has several), to name the nearest one.
+        within: where in the document the part stands that was validated.
     """
-    return lines_of(error.errors(include_url=False), known or {})
+    return lines_of(error.errors(include_url=False), known or {}, within)
 
 
-def lines_of(faults: Sequence[Any], known: dict[str, Sequence[str]]) -> list[str]:
+def lines_of(faults: Sequence[Any], known: dict[str, Sequence[str]], within: tuple[str | int, ...] = ()) -> list[str]:
     """Return one line for each of the faults that pydantic found, as `fault_lines` does."""
-    return [_line(fault, known) for fault in faults if not _follows_from_another(fault, faults)]
+    return [_line(fault, known, within) for fault in faults if not _follows_from_another(fault, faults)]
 
 
 def _follows_from_another(fault: Any, faults: Sequence[Any]) -> bool:
@@ -79,8 +98,8 @@ def _follows_from_another(fault: Any, faults: Sequence[Any]) -> bool:
     )
 
 
-def _line(fault: Any, known: dict[str, Sequence[str]]) -> str:
-    location = _without_tags(fault["loc"])
+def _line(fault: Any, known: dict[str, Sequence[str]], within: tuple[str | int, ...]) -> str:
+    location = _without_tags((*within, *fault["loc"]))
     if fault["type"].startswith("union_tag"):
         location = [*location, "type"]
     return f"{path_of(location) or 'document'}: {_message(fault, location, known)}"
@@ -97,15 +116,14 @@ def _without_tags(location: Sequence[str | int]) -> list[str | int]:
 
 def _message(fault: Any, location: Sequence[str | int], known: dict[str, Sequence[str]]) -> str:
     kind = fault["type"]
-    if kind in ("missing", "union_tag_not_found"):
-        return "is required"
+    if kind in _SAID:
+        return _SAID[kind]
     if kind == "too_short":
         return f"needs at least {fault['ctx']['min_length']}"
-    if kind in ("model_type", "model_attributes_type", "dict_type", "dataclass_type"):
-        return "must be a JSON object"
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         parent = path_of("*" if isinstance(step, int) else step for step in location[:-1]).replace(".*", "[]")
-        return unknown_property(str(location[-1]), known.get(parent, ()))
+        member = fault["loc"][-2] if len(fault["loc"]) > 1 else ""
+        return unknown_property(str(location[-1]), known.get(f"{parent}:{member}") or known.get(parent, ()))
     if kind == "value_error":
         return str(fault["ctx"]["error"])
     message = str(fault["msg"]).replace("Input should be", "must be", 1)

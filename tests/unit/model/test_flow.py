@@ -175,3 +175,28 @@ def test_an_upload_of_something_else_is_refused() -> None:
 
 def test_a_document_cannot_bring_warnings_of_its_own() -> None:
     assert faults_of(flow() | {"warnings": ["mine"]}) != []
+
+
+@pytest.mark.parametrize(
+    ("exporter", "fault"),
+    [
+        ({"type": "FileAssetExporter", "maxLine": 3}, "maxLine: unknown property; did you mean maxLinesPerFile?"),
+        ({"type": "OpenLineageAssetExporter", "urll": "x"}, "urll: unknown property; did you mean uri?"),
+    ],
+)
+def test_the_nearest_property_is_one_of_the_exporter_s_own_type(exporter: dict[str, str], fault: str) -> None:
+    uri = {"uri": "http://marquez:5000"} if exporter["type"] == "OpenLineageAssetExporter" else {}
+
+    assert faults_of(flow(assetExporters=[{"id": "a"} | uri | exporter])) == [f"tasks[0].assetExporters[0].{fault}"]
+
+
+def test_a_property_of_another_exporter_is_unknown() -> None:
+    exporter = {"id": "a", "type": "FileAssetExporter", "uri": "http://marquez:5000"}
+
+    (fault,) = faults_of(flow(assetExporters=[exporter]))
+
+    assert fault.startswith("tasks[0].assetExporters[0].uri: unknown property; known are bucket, compression,")
+
+
+def test_an_empty_filter_is_refused_for_it_would_ship_nothing() -> None:
+    assert faults_of(flow(assetTypes=[])) == ["tasks[0].assetTypes: needs at least 1"]

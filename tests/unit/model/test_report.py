@@ -153,3 +153,15 @@ def test_the_reports_of_a_real_run_are_taken() -> None:
         "jaffle.analytics/dbt_build.raw_payments",
         "jaffle.analytics/dbt_build.raw_customers",
     ]
+
+
+def test_a_fault_of_an_emit_is_named_within_the_report() -> None:
+    emits = ["x", {"inputs": [{"id": "a", "typ": "Table"}]}, {"input": []}]
+
+    found = bundles_of(parse_report(report(assets={"enableAuto": True}, emits=emits)))
+
+    assert found.faults == (
+        "emits[0]: must be a JSON object",
+        "emits[1].inputs[0].typ: unknown property; did you mean type?",
+        "emits[2].input: unknown property; did you mean inputs?",
+    )

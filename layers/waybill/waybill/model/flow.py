@@ -37,7 +37,7 @@ class AssetShipper(Document):
     flow_id: Text | None = None
     task_id: Text | None = None
     asset_namespace: Text | None = None
-    asset_types: tuple[Text, ...] | None = None
+    asset_types: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     lookback_period: Duration = timedelta(days=1)
     offset_key: KeyPart = "AssetShipper-state"
     delete: StrictBool = False
@@ -185,13 +185,13 @@ def _known() -> dict[str, Sequence[str]]:
     def names(*models: type[Document]) -> list[str]:
         return sorted({field.alias or name for model in models for name, field in model.model_fields.items()})
 
-    exporters = get_args(get_args(AnyExporter)[0])
+    exporters, tasks = (get_args(get_args(union)[0]) for union in (AnyExporter, AnyTask))
     inner = {f"tasks[].assetExporters[].{path}": names(*models) for path, models in NESTED_MODELS.items()}
     return {
         **inner,
         "": names(Flow),
-        "tasks[]": names(AssetShipper),
-        "tasks[].assetExporters[]": names(*exporters),
+        **{f"tasks[]:{model.__name__}": names(model) for model in tasks},
+        **{f"tasks[].assetExporters[]:{model.__name__}": names(model) for model in exporters},
     }
 
 

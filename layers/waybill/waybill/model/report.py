@@ -145,5 +145,5 @@ def bundles_of(report: TaskRunReport) -> Bundles:
         try:
             bundles.append(_bundle.validate_python(emit))
         except ValidationError as error:
-            faults += [f"emits[{position}].{line}" for line in fault_lines(error, _known())]
+            faults += fault_lines(error, _known(), within=("emits", position))
     return Bundles(tuple(bundle for bundle in bundles if bundle.inputs or bundle.outputs), tuple(faults))

@@ -58,5 +58,7 @@ class TaskAnswer:
 
 def delivered_before(outputs: dict[str, Any]) -> str:
     """Say what an exporter that stopped had delivered before."""
-    done = ", ".join(f"{count} {name}" for name, count in outputs.items() if isinstance(count, int) and count)
-    return f"; before that: {done or 'nothing delivered'}; its position is kept"
+    counts = {name: count for name, count in outputs.items() if isinstance(count, int) and count}
+    nothing = [] if counts.keys() & {"delivered", "lines"} else ["nothing delivered"]
+    done = ", ".join(nothing + [f"{count} {name}" for name, count in counts.items()])
+    return f"; before that: {done}; its position is kept"

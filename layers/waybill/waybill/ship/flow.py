@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from waybill.ship.answer import TaskAnswer
     from waybill.ship.services import Services
 
+FLOW_OR_POINTER = "must be a flow document, s3://bucket/key or ssm:/name"
+
 LEAST_RESERVE = 5.0
 """Seconds kept back at the end of an invocation for storing and answering."""
 
@@ -41,6 +43,8 @@ def load_flow(document: Any, fetch: Any) -> Flow:
     flow = document["flow"]
     if isinstance(flow, str):
         flow = _parsed(fetch(flow), flow)
+    elif not isinstance(flow, (dict, list)):
+        raise InvalidFlow([f"flow: {FLOW_OR_POINTER}"])
     if isinstance(flow, dict) and "continuation" in document:
         flow = flow | {"continuation": document["continuation"]}
     return parse_flow(flow)

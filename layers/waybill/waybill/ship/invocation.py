@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.errors import InvalidFlow
 from waybill.settings import settings
-from waybill.ship.flow import load_flow, require_files_only, run_flow
+from waybill.ship.flow import FLOW_OR_POINTER, load_flow, require_files_only, run_flow
 from waybill.ship.metrics import publish
 from waybill.ship.services import services_of
 from waybill.store.aws import client
@@ -69,7 +69,7 @@ def _fetched(pointer: str) -> bytes | str:
         except ssm.exceptions.ParameterNotFound:
             raise InvalidFlow([f"flow: the parameter {pointer.removeprefix('ssm:')} does not exist"]) from None
         return value
-    raise InvalidFlow(["flow: must be a flow document, s3://bucket/key or ssm:/name"])
+    raise InvalidFlow([f"flow: {FLOW_OR_POINTER}"])
 
 
 def _continue(event: Any, flow: Flow, context: LambdaContext) -> None:
