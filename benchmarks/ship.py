@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from benchmarks.filled_log import FilledLog
+from benchmarks.memory import peak
 from benchmarks.receiver import receiver
 from benchmarks.sender import OURS, Pace, assets, bodies, deliveries, their_http
 from tests.support.tables import Tables, aws_client
@@ -120,8 +120,8 @@ def _peak(emulator: str, url: str, events: int) -> tuple[int, float]:
     names = [tables.url, tables.lineage, tables.catalog, tables.key_values, tables.bucket]
     command = [sys.executable, "-m", "benchmarks.ship", url, str(events), *names]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])  # noqa: S603
-    peak, seconds = json.loads(done.stdout)
-    return peak, seconds
+    most, seconds = json.loads(done.stdout)
+    return most, seconds
 
 
 def _idle_units(emulator: str, url: str) -> dict[str, Any]:
@@ -175,8 +175,7 @@ def _print_peak(url: str, events: int, tables: Tables) -> None:
     delivered = FilledLog(tables, events).ship("peak", url)
     if delivered != events:
         raise AssertionError(delivered)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps([peak, time.perf_counter() - began]))
+    print(json.dumps([peak(), time.perf_counter() - began]))
 
 
 if __name__ == "__main__":
