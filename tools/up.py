@@ -180,7 +180,7 @@ def _end(group: int) -> None:
 
 
 def _is_ours(group: int) -> bool:
-    found = subprocess.run(["ps", "-o", "args=", "-p", str(group)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    found = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(group)], capture_output=True, text=True, check=False)  # noqa: S603, S607
     return "ministack" in found.stdout or "tools.bridge" in found.stdout
 
 
