@@ -1,7 +1,7 @@
 """No statement of a role is there for nothing: without it, what it is for fails.
 
 The emulator checks each call that a function makes against its role (`AUTH=true`). A statement is taken out of the
-deployed role, the function started anew so that it remembers nothing, and what the statement is for is tried.
+deployed role, and what the statement is for is tried.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ NOT_BY_THE_FUNCTION = {
 
 PARAMETERS = {"OffsetStore": "SSM", "ExportBucket": COMPANY_BUCKET, "ContinueRuns": "1", "SettleSeconds": "1"}
 RUNS = 120
+REMEMBERED = ("ReadSecrets", "ReadSecretParameters")
+"""What a function remembers for its next run, until it is started anew."""
 NO_PERMISSION = r"AccessDenied|no permission|'statusCode': 503"
 """How a function says that it may not: as AWS does, in words of ours, or as an API that lacks its store."""
 
@@ -83,6 +85,11 @@ def shipping(function: str) -> dict[str, Callable[[Scenarios], Any]]:
     }
 
 
+def last(name: str, proofs: dict[str, Callable[[Scenarios], Any]]) -> dict[str, Callable[[Scenarios], Any]]:
+    """The proofs with one of them at the end, for it leaves the function with too little time."""
+    return {**{other: proof for other, proof in proofs.items() if other != name}, name: proofs[name]}
+
+
 PROOFS: dict[str, dict[str, Callable[[Scenarios], Any]]] = {
     "RecorderFunction": {
         "RecordEvents": Scenarios.record,
@@ -92,14 +99,17 @@ PROOFS: dict[str, dict[str, Callable[[Scenarios], Any]]] = {
         "KeepLargeEvents": Scenarios.record_large,
         "TellChangedStates": Scenarios.tell,
     },
-    "ShipperFunction": shipping("ShipperFunction")
-    | {
-        "ReadSecrets": lambda scenarios: scenarios.run("ShipperFunction", scenarios.flow(scenarios.by_secret)),
-        "PutAsideLargeLetters": Scenarios.set_aside,
-        "ReadSecretParameters": lambda scenarios: scenarios.run(
-            "ShipperFunction", scenarios.flow(scenarios.by_parameter)
-        ),
-    },
+    "ShipperFunction": last(
+        "ContinueRun",
+        shipping("ShipperFunction")
+        | {
+            "ReadSecrets": lambda scenarios: scenarios.run("ShipperFunction", scenarios.flow(scenarios.by_secret)),
+            "PutAsideLargeLetters": Scenarios.set_aside,
+            "ReadSecretParameters": lambda scenarios: scenarios.run(
+                "ShipperFunction", scenarios.flow(scenarios.by_parameter)
+            ),
+        },
+    ),
     "FileExporterFunction": shipping("FileExporterFunction"),
     "CatalogFunction": {
         "KeepCatalog": lambda scenarios: scenarios.ask("GET", "/assets/search"),
@@ -112,7 +122,7 @@ PROOFS: dict[str, dict[str, Callable[[Scenarios], Any]]] = {
 
 @contextmanager
 def without(scenarios: Scenarios, function: str, name: str) -> Iterator[None]:
-    """Take a statement out of the role of a function, and start the function anew."""
+    """Take a statement out of the role of a function."""
     iam, role = scenarios.stack.client("iam"), scenarios.stack.names[ROLES[function]]
     for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
         document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
@@ -123,7 +133,8 @@ def without(scenarios: Scenarios, function: str, name: str) -> Iterator[None]:
         raise AssertionError(f"{role} has no statement {name}")
     less = document | {"Statement": kept or [{"Effect": "Deny", "Action": "none:None", "Resource": "*"}]}
     iam.put_role_policy(RoleName=role, PolicyName=policy, PolicyDocument=json.dumps(less))
-    scenarios.restart(function)
+    if name in REMEMBERED:
+        scenarios.restart(function)
     try:
         yield
     finally:
@@ -146,14 +157,10 @@ def test_every_statement_that_the_function_uses_has_a_proof(scenarios: Scenarios
 
 
 @pytest.mark.parametrize(("function", "name"), [(function, name) for function in PROOFS for name in PROOFS[function]])
-def test_with_all_its_statements_a_function_can_do_what_each_is_for(
+def test_with_a_statement_a_function_can_do_what_it_is_for_and_without_it_cannot(
     scenarios: Scenarios, function: str, name: str
 ) -> None:
     PROOFS[function][name](scenarios)
-
-
-@pytest.mark.parametrize(("function", "name"), [(function, name) for function in PROOFS for name in PROOFS[function]])
-def test_without_a_statement_what_it_is_for_fails(scenarios: Scenarios, function: str, name: str) -> None:
     with without(scenarios, function, name), pytest.raises((FunctionFailed, AssertionError)) as caught:
         PROOFS[function][name](scenarios)
     assert re.search(NO_PERMISSION, str(caught.value))
