@@ -22,10 +22,11 @@ def client(service: str) -> Any:
 @cache
 def single_try_client(service: str, seconds: float) -> Any:
     """Return a client that tries once and gives up after `seconds`: for writes that must not commit late unseen."""
+    connect = min(3.0, seconds / 5)
     config = Config(
         retries={"mode": "standard", "total_max_attempts": 1},
-        connect_timeout=min(3.0, seconds),
-        read_timeout=seconds,
+        connect_timeout=connect,
+        read_timeout=seconds - connect,
         max_pool_connections=32,
     )
     return boto3.client(service, config=config)  # type: ignore[call-overload]
