@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
 from docs.examples.airflow_callbacks import reports
@@ -52,6 +53,7 @@ def job_environment(emulator: Emulator, stack: Stack, monkeypatch: pytest.Monkey
     }
     for variable, value in (emulator.environment | credentials | names).items():
         monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # one made with these credentials must not outlive them
 
 
 def events_of(stack: Stack, execution: str) -> list[dict[str, Any]]:
