@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+SETTLING_TURNS = 20
+"""Turns of the loop: a connection that was just made needs several before what it brought is read."""
+
 _RUN = re.compile(rb"\r\nx-run: *(\d+)", re.IGNORECASE)
 
 
@@ -53,7 +56,7 @@ class Receiver:
         asyncio.run_coroutine_threadsafe(self._turns(), self._loop).result()
 
     async def _turns(self) -> None:
-        for _ in range(4):
+        for _ in range(SETTLING_TURNS):
             await asyncio.sleep(0.001)
 
     async def _listen(self) -> asyncio.Server:
