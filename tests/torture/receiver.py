@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 SETTLING_TURNS = 20
 """Turns of the loop: a connection that was just made needs several before what it brought is read."""
 
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _RUN = re.compile(rb"\r\nx-run: *(\d+)", re.IGNORECASE)
 
 

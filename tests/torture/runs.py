@@ -146,6 +146,8 @@ class Forks:
         """Wait until the run has ended or stopped."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the process that starts runs is gone: {self._process.wait()}")
         said = json.loads(line)
         if said["stopped"] or said["signal"]:
             return End(said["pid"], stopped=said["stopped"], killed=said["signal"] == signal.SIGKILL)
