@@ -63,7 +63,7 @@ def test_a_packed_event_is_unpacked(receiver: Receiver, client: httpx.Client) ->
         ({"run": {}}, "run.runId: is required"),
         ({"job": {"namespace": "company.data", "name": ""}}, "job.name: string should have at least 1 character"),
         ({"inputs": [{"name": "orders"}]}, "inputs[0].namespace: is required"),
-        ({"outputs": None}, "outputs: must be a valid list"),
+        ({"outputs": None}, "outputs: must be a JSON list"),
     ],
 )
 def test_an_event_of_another_shape_is_refused_by_path(
