@@ -146,7 +146,7 @@ class Judge:
             return True
         shard = (position.before if event.key < begun else position.shards).get(event.shard)
         if shard is None:
-            return event.key < position.oldest_late
+            return event.key < begun and event.key < position.oldest_late
         if event.key > shard.key:
             return event.key in shard.answered
         return event.key not in shard.owed and event.key not in self._missing(position, shard, event.shard)
