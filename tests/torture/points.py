@@ -8,10 +8,12 @@ import signal
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
+from waybill.export.openlineage.connections import Connections
 
 if TYPE_CHECKING:
     import random
+
+    import httpx
 
 CALL, ANSWER, POST, POSTED, TURN = "call", "answer", "post", "posted", "turn"
 KINDS = (CALL, ANSWER, POST, POSTED, TURN)
@@ -43,15 +45,15 @@ class Points:
 
 def watch_posts(points: Points) -> None:
     """Let every HTTP request of this process pass its points."""
-    request = aiohttp.ClientSession._request
+    handle = Connections.handle_async_request
 
-    async def watched(self: aiohttp.ClientSession, *args: Any, **options: Any) -> aiohttp.ClientResponse:
+    async def watched(self: Connections, request: httpx.Request) -> httpx.Response:
         points.pass_by(POST)
-        response = await request(self, *args, **options)
+        response = await handle(self, request)
         points.pass_by(POSTED)
         return response
 
-    aiohttp.ClientSession._request = watched  # type: ignore[method-assign]
+    Connections.handle_async_request = watched  # type: ignore[method-assign]
 
 
 def watch_calls(points: Points, client: Any, rng: random.Random, throttled: float) -> None:

@@ -75,7 +75,9 @@ class Resolver:
         }
 
     def _keep(self, ids: set[str], found: dict[str, Asset]) -> None:
-        self._cache.update((id_, found.get(id_)) for id_ in ids)
+        """Keep what was read; what another shard's page has read meanwhile stays the object that it is."""
+        for id_ in ids:
+            self._cache.setdefault(id_, found.get(id_))
 
     def _forget_some(self) -> None:
         if len(self._cache) > MOST_CACHED:

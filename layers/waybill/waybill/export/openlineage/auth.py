@@ -97,9 +97,13 @@ class SecretAuth(Auth):
 
 def _printable(ref: Any, *, fresh: bool) -> str:
     secret = read_secret(ref, fresh=fresh)
-    if not secret.isascii() or not secret.isprintable() or not secret:
+    if not _fits_a_header(secret):
         raise ExporterStopped(f"{ref} is empty or holds a character that no header may hold")
     return secret
+
+
+def _fits_a_header(secret: str) -> bool:
+    return bool(secret) and secret.isascii() and secret.isprintable()
 
 
 class OAuth2TokenAuth(Auth):
@@ -169,7 +173,8 @@ class OAuth2TokenAuth(Auth):
         except ValueError:
             document = None
         status, granted = response.status_code, isinstance(document, dict)
-        if status == 200 and granted and isinstance(document.get("access_token"), str):  # noqa: PLR2004
+        token = document.get("access_token") if granted else None
+        if status == 200 and isinstance(token, str) and _fits_a_header(token):  # noqa: PLR2004
             return dict(document)
         said = document.get("error") if granted else None
         raise ExporterStopped(

@@ -27,7 +27,7 @@ class Dataset:
     """An asset as it is sent.
 
     Attributes:
-        asset: what it was made of; the same object has the same dataset.
+        asset: what it was made of; the same object has the same dataset, and stays the same as long as this is kept.
         body: its JSON; empty when there is a fault.
         fault: why the destination must not get it, naming the asset.
     """
@@ -47,7 +47,7 @@ class Datasets:
         self._rewrites = [(re.compile(rule.pattern), rule.replacement) for rule in config.namespace_rewrites]
         self._rules = config.preset.names
         self._backend = config.backend
-        self._kept: dict[str, Dataset] = {}
+        self._kept: dict[int, Dataset] = {}
         self._size = 0
         self._long_names: dict[tuple[str, str], str] = {}
 
@@ -57,14 +57,14 @@ class Datasets:
         Raises:
             ExporterStopped: its type is mapped, and it lacks the metadata key.
         """
-        kept = self._kept.get(asset.id)
-        if kept is not None and kept.asset is asset:
+        kept = self._kept.get(id(asset))
+        if kept is not None:
             return kept
         made = self.render(asset)
         if self._size + made.size > _MOST_KEPT:
             self._kept.clear()
             self._size = 0
-        self._kept[asset.id] = made
+        self._kept[id(asset)] = made
         self._size += made.size
         return made
 

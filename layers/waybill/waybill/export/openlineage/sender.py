@@ -1,40 +1,29 @@
-"""One post over HTTP, and what came back of it.
-
-Requests and responses are httpx's, the connections aiohttp's: httpx's own pool slows down with concurrency
-(`benchmarks/sender.py`). The transport is called directly, so redirects are never followed, cookies and `~/.netrc`
-never used.
-"""
+"""One post over HTTP, and what came back of it."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
 
 from waybill.export.openlineage.auth import auth_of
-from waybill.export.openlineage.connection import proxy_of, tls_context
+from waybill.export.openlineage.connections import Connections
 from waybill.export.openlineage.outcomes import Answer, Verdict
 from waybill.export.openlineage.troubles import trouble_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
     from waybill.export.openlineage.mapping import RunEvent
     from waybill.export.ports import Deadline
 
-KEEP_IDLE = 4.0
-"""Seconds that an idle connection stays in use: fewer than any backend keeps one (Data.Rentgen 5, Marquez 30)."""
-
 _SUCCESS = range(200, 300)
 _NO_BODY = ((b"Content-Length", b"0"), (b"content-length", b"0"))
 _LEAST_TIME = 0.01
 _MOST_READ = 64 * 1024
-_LARGE = 1024 * 1024
 _GZIP_LEVEL = 3
 _COMMON = {
     "content-type": "application/json",
@@ -79,12 +68,9 @@ class HttpSender:
         self._gzip_over = config.compression.over if config.compression.type == "gzip" else None
         self._deadline = deadline
         self._auth = auth_of(config.auth)
-        limits = config.timeout
-        self._most = limits.total
-        times = {"connect": limits.connect, "pool": limits.connect, "read": limits.first_byte}
-        self._extensions = {"timeout": times}
+        self._most = config.timeout.total
         self._headers: dict[bool, tuple[Mapping[str, str], httpx.Headers]] = {}
-        self._transport: AiohttpTransport | None = None
+        self._connections: Connections | None = None
 
     async def open(self) -> None:
         """Make the pool and the credentials; connections are made when needed.
@@ -92,20 +78,14 @@ class HttpSender:
         Raises:
             ExporterStopped: a secret or certificate cannot be had.
         """
-        tls = await asyncio.to_thread(tls_context, self._config) if self._url.scheme == "https" else True
-        address, credentials = await asyncio.to_thread(proxy_of, self._config)
-        proxy = httpx.Proxy(address, auth=credentials) if address is not None else None
-        connector = aiohttp.TCPConnector(limit=self._config.max_in_flight, keepalive_timeout=KEEP_IDLE, ssl=tls)
-        session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers={**_COMMON, **self._config.headers}
-        )
-        self._transport = AiohttpTransport(client=session, proxy=proxy)
-        await self._auth.open(self._transport)
+        headers = {**_COMMON, **self._config.headers}
+        self._connections = await asyncio.to_thread(Connections, self._config, headers)
+        await self._auth.open(self._connections)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._transport is not None:
-            await self._transport.aclose()
+        if self._connections is not None:
+            await self._connections.aclose()
 
     async def post(self, event: RunEvent) -> Answer:
         """Post an event and sort out what happened."""
@@ -124,27 +104,27 @@ class HttpSender:
         Raises:
             ExporterStopped: they cannot be had.
         """
-        return self._transport is not None and await self._auth.renew(self._transport, credentials)
+        return self._connections is not None and await self._auth.renew(self._connections, credentials)
 
     async def _exchange(self, method: str, url: httpx.URL, body: bytes, *, zipped: bool) -> Answer:
-        transport, remaining = self._transport, self._deadline.remaining()
-        if remaining < _LEAST_TIME or transport is None:
+        connections, remaining = self._connections, self._deadline.remaining()
+        if remaining < _LEAST_TIME or connections is None:
             return Answer(fault="the time of the run is over", verdict=Verdict.RETRY)
         auth = self._auth
         credentials = auth.credentials
         own = await auth.headers(method, url, body)
         if method == "POST":
-            request: httpx.Request = _Post(url, self._headers_with(own, zipped=zipped), body, self._extensions)
+            request: httpx.Request = _Post(url, self._headers_with(own, zipped=zipped), body)
         else:
-            request = httpx.Request(method, url, headers=own, extensions=self._extensions)
+            request = httpx.Request(method, url, headers=own)
         try:
             async with asyncio.timeout(min(self._most, remaining)):
-                response = await transport.handle_async_request(request)
+                response = await connections.handle_async_request(request)
                 try:
                     answer = await _answer(response, credentials, own)
                 finally:
                     await response.aclose()
-        except (httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             return trouble_of(error)
         if auth.unproven and answer.status in _SUCCESS:
             auth.unproven = False
@@ -162,34 +142,12 @@ class HttpSender:
 class _Post(httpx.Request):
     """A post whose parts are at hand: making a request of them in httpx's own way takes a quarter of the whole post."""
 
-    def __init__(self, url: httpx.URL, headers: httpx.Headers, body: bytes, extensions: dict[str, Any]) -> None:
+    def __init__(self, url: httpx.URL, headers: httpx.Headers, body: bytes) -> None:
         self.method = "POST"
         self.url = url
         self.headers = headers
-        self.extensions = extensions
-        self.stream = httpx.ByteStream(body)
-        self._body = body
-        if len(body) > _LARGE:
-            self.headers = httpx.Headers({**headers, "content-length": str(len(body))})
-            self.stream = _Parts(body)
-
-    @property
-    def content(self) -> bytes:
-        """The body; one that is large is to be read from the stream."""
-        if len(self._body) > _LARGE:
-            raise httpx.RequestNotRead
-        return self._body
-
-
-class _Parts(httpx.AsyncByteStream):
-    """A large body in parts, so that writing it does not hold up the others."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self._body), _MOST_READ):
-            yield self._body[start : start + _MOST_READ]
+        self.extensions = {}
+        self._content = body
 
 
 async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[str, str]) -> Answer:
@@ -219,6 +177,6 @@ async def _read(response: httpx.Response) -> tuple[bytes, bool]:
             body += part
             if len(body) >= _MOST_READ:
                 break
-    except (httpx.HTTPError, aiohttp.ClientError, TimeoutError, OSError):
+    except (httpx.HTTPError, TimeoutError):
         return body, False
     return body, True

@@ -7,15 +7,15 @@ import httpx
 
 from waybill.export.openlineage.outcomes import Answer, Verdict
 
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _PROXY_IN_TROUBLE = range(500, 600)
 
 
 def trouble_of(error: Exception) -> Answer:
     """Sort an error of the connection: not sent, of unknown outcome, or of no use to try again.
 
-    The connections' own error tells more than httpx's name for it: a broken connection, say, is no ConnectTimeout.
+    The error of the connection itself, which is the cause of httpx's, tells more.
     """
+    never_sent = isinstance(error, httpx.ConnectError)
     if isinstance(error, httpx.HTTPError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -26,7 +26,7 @@ def trouble_of(error: Exception) -> Answer:
         return _proxy_refuses(error)
     if isinstance(error, aiohttp.InvalidURL):
         return Answer(fault=f"no request can be made of the address ({text})", verdict=Verdict.MISROUTED)
-    if isinstance(error, _NOT_SENT):
+    if never_sent:
         return Answer(fault=f"no connection ({text})", verdict=Verdict.RETRY)
     if isinstance(error, TimeoutError):
         return Answer(fault=f"it was sent and no whole answer came in time ({text})", verdict=Verdict.UNKNOWN)
