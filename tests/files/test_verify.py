@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
     from tests.support.filing import FilingWorld
 
+UNCOMMITTED = [{"Key": "waybill", "Value": "uncommitted"}]
 COUNTS = ("manifests", "files", "lines")
 NOTHING: dict[str, Any] = {"compared": True, "missing": [], "double": [], "damaged": {}, "orphans": [], "rejected": []}
 
 
-def check(world: FilingWorld, flow: Any, *, hours: int = 24) -> dict[str, Any]:
+def check(world: FilingWorld, flow: Any, *, hours: int = 24, expire_orphans: bool = False) -> dict[str, Any]:
     """Check the exporter of a flow some hours from now; return what was found, without what was counted."""
-    (found,) = command.findings(world.services, flow, utc_now() + timedelta(hours=hours)).values()
+    now = utc_now() + timedelta(hours=hours)
+    (found,) = command.findings(world.services, flow, now, expire_orphans=expire_orphans).values()
     return {name: value for name, value in asdict(found).items() if name not in COUNTS}
 
 
@@ -119,6 +121,10 @@ def test_what_a_killed_run_left_is_an_orphan_once_it_is_old(world: FilingWorld) 
 
     assert check(world, flow, hours=0) == NOTHING
     assert check(world, flow) == NOTHING | {"orphans": left}
+
+    check(world, flow, expire_orphans=True)
+    assert [world.tags(uri) for uri in left] == [UNCOMMITTED, UNCOMMITTED]
+    assert [world.tags(uri) for uri in world.counted_uris()] == [[], []]
 
 
 def test_another_exporter_with_a_like_name_is_not_looked_at(world: FilingWorld) -> None:

@@ -28,6 +28,11 @@ SHOWN = 10
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print all that was found as JSON.")]
 
+ExpireOrphans = Annotated[
+    bool,
+    typer.Option("--expire-orphans", help="Let the lifecycle of the stack's bucket remove what no manifest names."),
+]
+
 
 @app.command(name="list")
 def list_(flow: FlowFile, stack: StackName = DEFAULT_STACK) -> None:
@@ -42,7 +47,9 @@ def list_(flow: FlowFile, stack: StackName = DEFAULT_STACK) -> None:
 
 
 @app.command()
-def verify(flow: FlowFile, *, as_json: AsJson = False, stack: StackName = DEFAULT_STACK) -> None:
+def verify(
+    flow: FlowFile, *, as_json: AsJson = False, expire_orphans: ExpireOrphans = False, stack: StackName = DEFAULT_STACK
+) -> None:
     """Read manifests and files back and compare them with the log; exit with 1 when something is wrong.
 
     Wrong are events that are missing or stand in files more than once, and files that are damaged. Files that no
@@ -50,7 +57,7 @@ def verify(flow: FlowFile, *, as_json: AsJson = False, stack: StackName = DEFAUL
     """
     from waybill.model.flow import parse_flow
 
-    found = findings(_services(stack), parse_flow(read_flow(flow)), utc_now())
+    found = findings(_services(stack), parse_flow(read_flow(flow)), utc_now(), expire_orphans=expire_orphans)
     if as_json:
         typer.echo(json.dumps({name: asdict(one) for name, one in found.items()}, indent=2))
     else:
@@ -60,8 +67,14 @@ def verify(flow: FlowFile, *, as_json: AsJson = False, stack: StackName = DEFAUL
         raise typer.Exit(1)
 
 
-def findings(services: Services, flow: Flow, now: datetime) -> dict[str, Findings]:
+def findings(services: Services, flow: Flow, now: datetime, *, expire_orphans: bool = False) -> dict[str, Findings]:
     """Check every file exporter of a flow, and return what was found by `<task>.<exporter>`.
+
+    Args:
+        services: of the stack.
+        flow: with file exporters.
+        now: younger files may be in work, and are no orphans.
+        expire_orphans: tag them, so that the lifecycle of the stack's bucket removes them.
 
     Raises:
         ExporterStopped: S3 does not answer.
@@ -70,12 +83,14 @@ def findings(services: Services, flow: Flow, now: datetime) -> dict[str, Finding
     from waybill.export.files.verify import verify as check
     from waybill.ship.shipped import shipped_by
 
-    return {
-        name: check(
-            exporter.destination, exporter.manifests, shipped_by(services, exporter.run, task, exporter.id), now
-        )
-        for name, task, exporter in _exporters(services, flow)
-    }
+    found = {}
+    for name, task, exporter in _exporters(services, flow):
+        shipped = shipped_by(services, exporter.run, task, exporter.id)
+        found[name] = check(exporter.destination, exporter.manifests, shipped, now)
+        if expire_orphans:
+            destination = exporter.destination
+            destination.give_up([destination.key(uri) for uri in found[name].orphans])
+    return found
 
 
 def _services(stack: str) -> Services:

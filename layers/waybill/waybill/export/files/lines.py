@@ -73,8 +73,8 @@ def json_lines() -> Render:
         event = delivery.event
         document = event.words()
         document["timestamp"] = event.created
-        document["inputs"] = [asset_json(asset) for asset in delivery.inputs]
-        document["outputs"] = [asset_json(asset) for asset in delivery.outputs]
+        document["inputs"] = list(map(asset_json, delivery.inputs))
+        document["outputs"] = list(map(asset_json, delivery.outputs))
         return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
 
     return render
@@ -95,8 +95,8 @@ def ion_lines() -> Render:
         for name in _TIMES:
             if name in document:
                 document[name] = orjson.Fragment(document[name])
-        document["inputs"] = [asset_ion(asset) for asset in delivery.inputs]
-        document["outputs"] = [asset_ion(asset) for asset in delivery.outputs]
+        document["inputs"] = list(map(asset_ion, delivery.inputs))
+        document["outputs"] = list(map(asset_ion, delivery.outputs))
         return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
 
     return render

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,39 +13,60 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
+_MOST_WAITING = 2
+"""One job that runs and one that waits, so that the next begins the moment that one ends."""
+_HAND_OVER = 0.0005
+"""Seconds after which a thread that is busy with Python makes way for another. By default they are ten times as many:
+as long as it takes to compress a block, so neither thread would work while the other does."""
+
+
 class Pipeline:
     """Runs one job at a time on a thread of its own. After one that failed it takes no more."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="files")
-        self._last: Future[Any] | None = None
+        self._jobs: deque[Future[Any]] = deque()
+        self._failed = False
+        self._hand_over_before = sys.getswitchinterval()
+        sys.setswitchinterval(_HAND_OVER)
 
     def submit(self, job: Callable[..., Result], *arguments: object) -> Future[Result]:
-        """Add a job once the last one is done.
+        """Add a job once there is room for it.
 
         Raises:
             Exception: what an earlier job raised.
         """
-        self._await_last()
-        future = self._pool.submit(job, *arguments)
-        self._last = future
+        self._await(_MOST_WAITING - 1)
+        future = self._pool.submit(self._run, job, *arguments)
+        self._jobs.append(future)
         return future
 
     def finish(self) -> None:
         """Wait until every job is done, and end the thread.
 
         Raises:
-            Exception: what the last job raised.
+            Exception: what a job raised.
         """
         try:
-            self._await_last()
+            self._await(0)
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """End the thread once the present job is done. Never raises."""
+        """End the thread once its jobs are done. Never raises."""
         self._pool.shutdown(wait=True)
+        sys.setswitchinterval(self._hand_over_before)
 
-    def _await_last(self) -> None:
-        if self._last is not None:
-            self._last.result()
+    def _run(self, job: Callable[..., Result], *arguments: object) -> Result:
+        if self._failed:
+            raise RuntimeError("an earlier job failed")
+        try:
+            return job(*arguments)
+        except BaseException:
+            self._failed = True
+            raise
+
+    def _await(self, most: int) -> None:
+        """Wait until no more than so many jobs are left."""
+        while len(self._jobs) > most:
+            self._jobs.popleft().result()

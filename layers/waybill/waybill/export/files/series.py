@@ -95,7 +95,9 @@ class OpenFile:
 
 
 class Series:
-    """The files of one batch, one open at a time, so memory holds a part that is made and a part that is stored.
+    """The files of one batch, one open at a time.
+
+    Memory holds a part that is made, one that waits and one that is stored.
 
     Args:
         config: the exporter's part of the flow.

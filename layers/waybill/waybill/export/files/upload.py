@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class Upload:
             ExporterStopped: S3 does not take it.
         """
         if self._upload_id is None:
-            body = self._take_part()
+            body = _Body(self._take_part())
             with self._told("write"):
                 self._to.s3.put_object(Bucket=self._to.bucket, Key=self.key, Body=body, **self._about)
         else:
@@ -94,7 +95,7 @@ class Upload:
             raise
 
     def _send_part(self) -> None:
-        body = self._take_part()
+        body = _Body(self._take_part())
         number = len(self._parts) + 1
         with self._told("write"):
             if self._upload_id is None:
@@ -112,3 +113,11 @@ class Upload:
         self._gathered_bytes = 0
         self._digest.update(part)
         return part
+
+
+class _Body(io.BytesIO):
+    """A body that is sent as a whole: botocore reads small pieces, and Python's lock changes hands at each."""
+
+    def read(self, _size: int | None = -1, /) -> bytes:
+        """Return what is left."""
+        return super().read()
