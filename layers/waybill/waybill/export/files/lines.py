@@ -34,14 +34,17 @@ class NoLineError(WaybillError):
 
 
 def kept(make: Callable[[Asset], str]) -> Callable[[Asset], orjson.Fragment]:
-    """Return what makes a piece of an asset, and remembers it for as long as the asset comes as the same object."""
-    pieces: dict[str, tuple[Asset, orjson.Fragment]] = {}
+    """Return what makes a piece of an asset, and remembers it for as long as the asset comes as the same object.
+
+    The object is kept with its piece, so that no other takes its place in memory.
+    """
+    pieces: dict[int, tuple[Asset, orjson.Fragment]] = {}
     characters = 0
 
     def piece_of(asset: Asset) -> orjson.Fragment:
         nonlocal characters
-        known = pieces.get(asset.id)
-        if known is not None and known[0] is asset:
+        known = pieces.get(id(asset))
+        if known is not None:
             return known[1]
         text = make(asset)
         characters += len(text)
@@ -49,7 +52,7 @@ def kept(make: Callable[[Asset], str]) -> Callable[[Asset], orjson.Fragment]:
             pieces.clear()
             characters = len(text)
         piece = orjson.Fragment(text)
-        pieces[asset.id] = (asset, piece)
+        pieces[id(asset)] = (asset, piece)
         return piece
 
     return piece_of
