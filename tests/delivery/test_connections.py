@@ -87,10 +87,10 @@ def test_an_outcome_that_stays_unknown_is_set_aside_after_three_tries_while_othe
 
 def test_a_backend_that_never_answers_stops_the_exporter_and_dead_letters_nothing() -> None:
     receiver = Receiver(lambda _: Reply(wait=30, stored=False))
-    shipped = shipped_to(receiver, deliveries(4, jobs=4), timeout={"firstByte": 0.2, "giveUp": 1})
+    shipped = shipped_to(receiver, deliveries(4, jobs=4), timeout={"firstByte": 0.5, "giveUp": 2})
     assert str(shipped.error) == (
         "it was sent and no whole answer came in time (SocketTimeoutError: Timeout on reading data from socket); "
-        "nothing got through for 1 s, the next run tries again"
+        "nothing got through for 2 s, the next run tries again"
     )
     assert shipped.letters == []
 

@@ -75,6 +75,7 @@ class Judge:
         self._newest: dict[str, str] = {}
         self.received: set[str] = set()
         self.uncovered: set[str] = set()
+        self._latest: set[str] = set()
         self._leniency = 0
 
     @contextmanager
@@ -89,6 +90,7 @@ class Judge:
     def take(self, received: Sequence[Received]) -> None:
         """Judge what was received since the last time: new events by their order, others as repeats."""
         seen: Counter[Received] = Counter()
+        self._latest = {one.run_id for one in received}
         for one in received:
             event = self._recorded.get(one.run_id)
             if event is None or not event.shipped:
@@ -112,10 +114,13 @@ class Judge:
         self.take([Received(0, run_id) for run_id in run_ids])
 
     def struck(self, position: Position | None) -> int:
-        """A run was killed or frozen: what it sent and did not store may come again. Return how many that are."""
+        """A run was killed or frozen: what was sent and not stored may come again. Return how many of them it sent.
+
+        Runs that are killed one after the other before they store anything may each send others of what lies ahead.
+        """
         self._asked: dict[int, set[str]] = {}
         self.uncovered = {run_id for run_id in self.received if not self._covered(position, run_id)}
-        return len(self.uncovered)
+        return len(self.uncovered & self._latest)
 
     def ended(self, position: Position | None) -> None:
         """A run came to its end: what was received must be stored, but for what an earlier one had left in flight."""
