@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FUNCTIONS = ("RecorderFunction", "ShipperFunction", "FileExporterFunction", "CatalogFunction")
-NOT_ON_AN_EMULATOR = {"ShipperSilentAlarm": "an emulator takes no missing data for a sign"}
+NOT_ON_AN_EMULATOR = dict.fromkeys(
+    ("ShipLineageSilentAlarm", "ExportLineageSilentAlarm"), "an emulator takes no missing data for a sign"
+)
 PARAMETERS = {"SettleSeconds": "1", "LagAlarmSeconds": "2", "LineageRetentionDays": "1"}
 OLD = timedelta(hours=13)
 PATIENCE_SECONDS = 30.0

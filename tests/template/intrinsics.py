@@ -24,6 +24,7 @@ class Resolver:
         lists = {name for name, one in template["Parameters"].items() if one["Type"] == "CommaDelimitedList"}
         self._values = {name: value.split(",") if name in lists else value for name, value in values.items()}
         self._conditions = template.get("Conditions", {})
+        self._mappings = template.get("Mappings", {})
 
     def resolve(self, value: Any) -> Any:
         """Return a value with every intrinsic function in it replaced by its result."""
@@ -53,9 +54,8 @@ class Resolver:
                 return self.resolve(then if self.holds(condition) else otherwise)
             case "Fn::Sub" | "Fn::Join" | "Fn::Base64":
                 return self._text(name, argument)
-            case "Fn::Select":
-                position, values = self.resolve(argument)
-                return values[int(position)]
+            case "Fn::Select" | "Fn::FindInMap":
+                return self._picked(name, self.resolve(argument))
             case "Fn::Equals":
                 first, second = self.resolve(argument)
                 return str(first) == str(second)
@@ -66,6 +66,13 @@ class Resolver:
             case "Condition":
                 return self.holds(argument)
         raise AssertionError(f"{name} is not known here; add it")
+
+    def _picked(self, name: str, argument: Any) -> Any:
+        if name == "Fn::Select":
+            position, values = argument
+            return values[int(position)]
+        mapping, key, entry = argument
+        return self._mappings[mapping][key][entry]
 
     def _text(self, name: str, argument: Any) -> str:
         if name == "Fn::Base64":

@@ -83,20 +83,35 @@ def test_every_queue_of_failures_is_watched(template: dict[str, Any], resources:
     }
 
 
-def test_a_shipper_that_is_not_invoked_is_noticed_where_its_schedule_is_on(
-    template: dict[str, Any], resources: Resources
+SILENT = {
+    "ShipLineageSilentAlarm": ("ShipLineageState", "<ShipperFunctionShipLineage>"),
+    "ExportLineageSilentAlarm": ("ExportLineageState", "<FileExporterFunctionExportLineage>"),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_schedule_that_is_on_and_invokes_nothing_is_noticed(
+    template: dict[str, Any], resources: Resources, name: str
 ) -> None:
-    alarm = resources["ShipperSilentAlarm"]
-    assert alarm["Properties"]["TreatMissingData"] == "breaching"
-    assert not Resolver(template).holds(alarm["Condition"])
-    assert Resolver(template, {"ShipLineageState": "ENABLED"}).holds(alarm["Condition"])
+    state, rule = SILENT[name]
+    alarm = alarms(template, resources, **{state: "ENABLED"})[name]
+    watched = (alarm["Namespace"], alarm["MetricName"], alarm["Dimensions"], alarm["TreatMissingData"])
+    assert watched == ("AWS/Events", "Invocations", [{"Name": "RuleName", "Value": rule}], "breaching")
+    assert not Resolver(template).holds(resources[name]["Condition"])
+
+
+def treated_missing(name: str) -> str:
+    """How an alarm takes it that there is no figure: runs tell of lag and stops, and in between nothing has changed."""
+    if name in SILENT:
+        return "breaching"
+    return "ignore" if name in ("LagAlarm", "HalfOfRetentionAlarm", "ExporterStoppedAlarm") else "notBreaching"
 
 
 def test_every_alarm_says_what_it_means_and_goes_to_the_topic(template: dict[str, Any], resources: Resources) -> None:
     for name, alarm in alarms(template, resources).items():
         assert alarm["AlarmDescription"].endswith(".")
         assert "AlarmActions" not in alarm
-        assert alarm["TreatMissingData"] == ("breaching" if name == "ShipperSilentAlarm" else "notBreaching")
+        assert alarm["TreatMissingData"] == treated_missing(name)
     for alarm in alarms(template, resources, AlarmTopicArn=TOPIC).values():
         assert alarm["AlarmActions"] == [TOPIC]
 
@@ -210,3 +225,16 @@ def test_the_second_flow_of_the_documents_becomes_a_rule_beside_the_first() -> N
     assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": ["FailureQueue", "Arn"]}}
     assert parse_flow(json.loads(target["Input"])).id == "ship_lineage_to_datahub"
     assert "ShipperFunctionShipLineage" in found
+
+
+@pytest.mark.parametrize(
+    ("level", "passes"), [("DEBUG", "DEBUG"), ("INFO", "INFO"), ("WARN", "INFO"), ("ERROR", "INFO")]
+)
+def test_metrics_pass_whatever_the_level_of_the_logs(
+    template: dict[str, Any], resources: Resources, level: str, passes: str
+) -> None:
+    """Lambda takes a line without a level, as metrics are, for INFO."""
+    resolver = Resolver(template, {"LogLevel": level})
+    functions = [resolver.resolve(one["Properties"]) for one in of_type(resources, "AWS::Lambda::Function").values()]
+    assert {one["LoggingConfig"]["ApplicationLogLevel"] for one in functions} == {passes}
+    assert {one["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] for one in functions} == {level}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from waybill.catalog.filters import Kind
 from waybill.clock import utc_now
 from waybill.ids import uuid7_floor
-from waybill.model.event import event_from_body
 from waybill.model.fields import parse_instant
 from waybill.model.usage import usages_of
 from waybill.threads import side_by_side
@@ -124,10 +123,10 @@ class Runs:
         oldest, newest = self._bounds(conditions)
         upper = before.partition("#")[0] + _END if before else _END
         for key, bucket, item in self._history.newest_first(oldest, min(newest, upper)):
-            if item is None:
+            event = None if item is None else item.event()
+            if event is None or isinstance(event, str):
                 yield Entry(key)
                 continue
-            event = event_from_body(key, item.body)
             stored = self._usages.stored(usages_of(event, (bucket, key)))
             entries = sorted((_usage_entry(usage) for usage in stored), key=lambda entry: entry.key, reverse=True)
             yield from (entry for entry in entries if not before or entry.key < before)
@@ -164,7 +163,9 @@ def _assets(conditions: Iterable[Condition]) -> tuple[str, ...] | None:
 
 
 def _event_entry(bucket: str, item: LogItem) -> Entry:
-    event = event_from_body(item.key, item.body)
+    event = item.event()
+    if isinstance(event, str):
+        return Entry(item.key)
     ids = tuple(ref.id for ref in (*event.inputs, *event.outputs))
     return Entry(item.key, event.as_json(), ids, (bucket, item.key))
 

@@ -43,7 +43,8 @@ _SECONDS_OF_A_DAY = 86_400
 
 def publish(flow: Flow, task_id: str, answer: TaskAnswer) -> None:
     """Write what a task did as metrics: a document per exporter, and one of them all."""
-    each = {
+    without_position = {exporter_id: {"ExporterStopped": 1.0} for exporter_id in answer.failures}
+    each = without_position | {
         exporter_id: _metrics(figures, stopped=exporter_id in answer.failures)
         for exporter_id, figures in answer.figures.items()
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from waybill.export.ports import Delivery
 from waybill.model.asset import EXTERNAL, Asset, AssetRef
-from waybill.model.event import LineageEvent, event_from_body
+from waybill.model.event import LineageEvent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -48,7 +48,7 @@ class Resolver:
 
     async def prepare(self, items: Sequence[LogItem]) -> list[Prepared]:
         """Make the items of a page ready, in their order; the catalog is asked in a thread."""
-        events = [_event(item) for item in items]
+        events = [item.event() for item in items]
         unknown = self._unknown(events)
         if unknown:
             self._keep(unknown, await asyncio.to_thread(self._assets.get_many, unknown))
@@ -56,7 +56,7 @@ class Resolver:
 
     def prepare_now(self, items: Sequence[LogItem]) -> list[Prepared]:
         """Make the items of a page ready, in their order."""
-        events = [_event(item) for item in items]
+        events = [item.event() for item in items]
         unknown = self._unknown(events)
         if unknown:
             self._keep(unknown, self._assets.get_many(unknown))
@@ -117,13 +117,3 @@ class Resolver:
             asset = Asset(id=ref.id, type=ref.type or EXTERNAL, namespace=ref.namespace or namespace)
             self._stand_ins[ref, namespace] = asset
         return asset
-
-
-def _event(item: LogItem) -> LineageEvent | str:
-    """Read an item, or say why it cannot be read."""
-    if item.fault is not None:
-        return f"the log item holds no lineage event: {item.fault}"
-    try:
-        return event_from_body(item.key, item.body)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return f"the log item holds no lineage event: {type(error).__name__}: {error}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from waybill.ids import uuid7_floor
-from waybill.model.event import event_from_body
 from waybill.ship.filters import Filters
 from waybill.ship.position import Position
 from waybill.ship.reader import Reader
@@ -50,14 +49,7 @@ def shipped(reader: Reader, position: Position, filters: Filters) -> Iterator[Li
         done = reader.done(position, number)
         for step in reader.read(number, position.since, None):
             for item in step.items:
-                if item.fault is None and item.key not in late and (item.key <= done or item.key in answered):
-                    event = _readable(item.key, item.body)
-                    if event is not None and filters.takes(event):
+                if item.key not in late and (item.key <= done or item.key in answered):
+                    event = item.event()
+                    if not isinstance(event, str) and filters.takes(event):
                         yield event
-
-
-def _readable(key: str, body: str | bytes) -> LineageEvent | None:
-    try:
-        return event_from_body(key, body)
-    except (ValueError, KeyError, TypeError):
-        return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.clock import from_millis
 from waybill.ids import uuid7_floor, uuid7_millis
-from waybill.store.log_reader import LogItem
+from waybill.store.log_reader import LogItem, log_item
 from waybill.store.shards import hour_of, hour_start
 from waybill.threads import side_by_side
 
@@ -70,13 +70,9 @@ class History:
             ConsistentRead=True,
             Limit=_PAGE,
         )
-        items = [self._item(item) for item in answer["Items"] if item["id"]["S"] != before]
+        items = [log_item(item, self._objects) for item in answer["Items"] if item["id"]["S"] != before]
         last = answer.get("LastEvaluatedKey")
         return items, last["id"]["S"] if last else None
-
-    def _item(self, item: dict[str, Any]) -> LogItem:
-        body = self._objects.get(item["object"]["S"]) if "object" in item else item["body"]["S"]
-        return LogItem(item["id"]["S"], body)
 
 
 def _hour_of_key(key: str) -> str:

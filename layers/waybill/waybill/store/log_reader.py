@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
+from waybill.model.event import event_from_body
 from waybill.store.quick_queries import quicken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from waybill.model.event import LineageEvent
     from waybill.store.objects import Objects
 
 PAGE_ITEMS = 400
@@ -26,6 +26,25 @@ class LogItem:
     key: str
     body: str | bytes
     fault: str | None = None
+
+    def event(self) -> LineageEvent | str:
+        """Return the event, or say why it cannot be read."""
+        if self.fault is not None:
+            return f"the log item holds no lineage event: {self.fault}"
+        try:
+            return event_from_body(self.key, self.body)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return f"the log item holds no lineage event: {type(error).__name__}: {error}"
+
+
+def log_item(item: dict[str, Any], objects: Objects) -> LogItem:
+    """Make an item of the table ready to be read; a large body is fetched from S3."""
+    key = item["id"]["S"]
+    if "object" in item:
+        name = item["object"]["S"]
+        body = objects.find(name)
+        return LogItem(key, "", f"its body {name} is not in S3 any more") if body is None else LogItem(key, body)
+    return LogItem(key, item["body"]["S"]) if "body" in item else LogItem(key, "", "it has no body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +70,7 @@ class LogReader:
         items: list[LogItem] = []
         room = MOST_FETCHED_BYTES
         for item in answer["Items"]:
-            items.append(self._item(item))
+            items.append(log_item(item, self._objects))
             room -= len(items[-1].body) if "object" in item else 0
             if room < 0:
                 return LogPage(items, items[-1].key)
@@ -72,7 +91,7 @@ class LogReader:
         answer = self._client.get_item(
             TableName=self._table, Key={"bucket": {"S": bucket}, "id": {"S": key}}, ConsistentRead=True
         )
-        return self._item(answer["Item"]) if "Item" in answer else None
+        return log_item(answer["Item"], self._objects) if "Item" in answer else None
 
     def delete(self, keys: Sequence[tuple[str, str]]) -> None:
         """Delete events by `(bucket, id)`."""
@@ -100,17 +119,3 @@ class LogReader:
             **bound,
         )
         return answer
-
-    def _item(self, item: dict[str, Any]) -> LogItem:
-        key = item["id"]["S"]
-        if "object" in item:
-            return self._fetched(key, item["object"]["S"])
-        return LogItem(key, item["body"]["S"]) if "body" in item else LogItem(key, "", "it has no body")
-
-    def _fetched(self, key: str, name: str) -> LogItem:
-        try:
-            return LogItem(key, self._objects.get(name))
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "NoSuchKey":
-                raise
-            return LogItem(key, "", f"its body {name} is not in S3 any more")

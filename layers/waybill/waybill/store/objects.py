@@ -32,6 +32,23 @@ class Objects:
         body: bytes = self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
         return body
 
+    def find(self, key: str) -> bytes | None:
+        """Read an object whole; None when it is not there.
+
+        S3 answers AccessDenied for what is not there to whoever may not list the whole bucket, so it is looked for.
+        """
+        try:
+            return self.get(key)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "NoSuchKey" or (code == "AccessDenied" and not self._is_there(key)):
+                return None
+            raise
+
+    def _is_there(self, key: str) -> bool:
+        listed = self._client.list_objects_v2(Bucket=self._bucket, Prefix=key, MaxKeys=1)
+        return any(item["Key"] == key for item in listed.get("Contents", ()))
+
 
 def read_pointer(client: Any, path: str, pointer: str, error: type[InvalidDocument]) -> bytes:
     """Read the document that `s3://bucket/key` points to.
