@@ -291,8 +291,8 @@ def test_a_report_of_before_still_has_its_answer(upgraded: Upgraded) -> None:
 def test_a_flow_that_had_stopped_sends_what_was_left_and_nothing_twice(upgraded: Upgraded) -> None:
     sent = len(upgraded.stopping.events())
     output = exported(upgraded.stack, "ShipperFunction", upgraded.stopped)
-    assert output["outputs"]["backend"] == {"delivered": 4, "rejected": 0, "skipped": 0, "retried": 0}
-    assert len(upgraded.stopping.events()) == sent + 4
+    left = upgraded.runs.total() - sent
+    assert output["outputs"]["backend"] == {"delivered": left, "rejected": 0, "skipped": 0, "retried": 0}
     assert Counter(event["run"]["runId"] for event in upgraded.stopping.events()) == upgraded.runs
 
 
