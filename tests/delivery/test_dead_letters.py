@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.support.stack_in_memory import StackInMemory
 
 STATE_KEY = "AssetShipper-state_ship_ship_lineage"
+EXPORTER = {"id": "backend", "type": "OpenLineageAssetExporter"}
+FLOW = {"id": "ship", "namespace": "company.platform"}
 
 
 def letter(number: int = 1, **changes: Any) -> DeadLetter:
@@ -145,10 +147,9 @@ class TestReplay:
 
         async def run() -> Result:
             async with receiver.listening():
-                properties = {"id": "backend", "type": "OpenLineageAssetExporter", "uri": receiver.url, **exporter}
+                properties = {**EXPORTER, "uri": receiver.url, **exporter}
                 task = {"id": "ship_lineage", "type": "AssetShipper", "assetExporters": [properties]}
-                flow = {"id": "ship", "namespace": "company.platform", "tasks": [task]}
-                (tmp_path / "flow.json").write_text(json.dumps(flow))
+                (tmp_path / "flow.json").write_text(json.dumps({**FLOW, "tasks": [task]}))
                 arguments = ["dead-letters", "replay", *events, "--flow", str(tmp_path / "flow.json")]
                 return await asyncio.to_thread(CliRunner().invoke, cli.app, arguments)
 
@@ -216,3 +217,28 @@ class TestReplay:
             f"flow: has no exporter backend under {STATE_KEY} of company.platform, which put {one.event_key} aside\n"
         )
         assert receiver.requests == []
+
+    @pytest.mark.usefixtures("waybill")
+    def test_letters_of_two_tasks_with_exporters_of_one_id_go_each_to_its_own(
+        self, stack: StackInMemory, letters: DeadLetters, tmp_path: Path
+    ) -> None:
+        stack.record(assets={"outputs": [{"id": "orders", "type": "table"}]})
+        (event,) = stack.events()
+        keys = [f"AssetShipper-state_ship_{task}" for task in ("first", "second")]
+        for number, key in enumerate(keys):
+            letters.put(letter(number, state_key=key, event={**event.as_json(), "taskRunId": f"run-{number}"}))
+        first, second = Receiver(lambda _: Reply(400)), Receiver()
+
+        async def run() -> Result:
+            async with first.listening(), second.listening():
+                tasks = [
+                    {"id": name, "type": "AssetShipper", "assetExporters": [{**EXPORTER, "uri": receiver.url}]}
+                    for name, receiver in (("first", first), ("second", second))
+                ]
+                (tmp_path / "flow.json").write_text(json.dumps({**FLOW, "tasks": tasks}))
+                arguments = ["dead-letters", "replay", "all", "--flow", str(tmp_path / "flow.json")]
+                return await asyncio.to_thread(CliRunner().invoke, cli.app, arguments)
+
+        assert asyncio.run(run()).exit_code == 1
+        assert (len(first.requests), len(second.requests)) == (1, 1)
+        assert [found.state_key for found in letters.all()] == keys[:1]

@@ -55,12 +55,11 @@ class Replay:
         Raises:
             InvalidFlow: the flow lacks the exporter of a letter.
         """
-        ways = {self._way(letter)[1].id: self._way(letter) for letter in chosen}
-        for task, config in ways.values():
-            own = sorted((one for one in chosen if one.exporter_id == config.id), key=lambda one: one.event_key)
-            run = Run(
-                self._flow.namespace, self._flow.id, task.id, state_key(self._flow, task), utc_now(), Deadline(_LONGEST)
-            )
+        ways = {(letter.state_key, letter.exporter_id): self._way(letter) for letter in chosen}
+        for (key, exporter_id), (task, config) in ways.items():
+            mine = [letter for letter in chosen if (letter.state_key, letter.exporter_id) == (key, exporter_id)]
+            own = sorted(mine, key=lambda one: one.event_key)
+            run = Run(self._flow.namespace, self._flow.id, task.id, key, utc_now(), Deadline(_LONGEST))
             exporter = OpenLineageExporter(config, run, self._letters)
             resolver = Resolver(self._assets, Filters.of(task))
             await exporter.open()
