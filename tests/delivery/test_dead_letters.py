@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.pipeline import Pipeline
 from tests.support.receivers import Receiver, Reply
 from waybill import cli
 from waybill.cli.stack import Stack
+from waybill.model import report
 from waybill.store.dead_letters import FAILED_LATER, DeadLetter, DeadLetters
 
 if TYPE_CHECKING:
@@ -95,6 +97,34 @@ def waybill(stack: StackInMemory, monkeypatch: pytest.MonkeyPatch) -> Callable[.
     """Run a command on the stack in memory."""
     monkeypatch.setattr(Stack, "settings", stack.settings)
     return lambda *arguments: CliRunner().invoke(cli.app, ["dead-letters", *arguments], terminal_width=200)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Return so many objects, each in the one before."""
+    innermost: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        innermost = {"in": innermost}
+    return innermost
+
+
+@pytest.mark.parametrize(("levels", "rejected"), [(200, 0), (250, 1)])
+def test_metadata_nested_deeper_than_is_recorded_today_holds_nothing_up(
+    stack: StackInMemory, monkeypatch: pytest.MonkeyPatch, levels: int, rejected: int
+) -> None:
+    monkeypatch.setattr(report, "unstorable", lambda _: [])
+    stack.write("deep", metadata=nested(levels))
+    stack.write("other")
+
+    async def run() -> dict[str, Any]:
+        receiver = Receiver()
+        async with receiver.listening():
+            return await asyncio.to_thread(Pipeline(stack, {"uri": receiver.url}).ship)
+
+    answer = asyncio.run(run())
+    assert answer["outputs"]["backend"] == {"delivered": 2 - rejected, "rejected": rejected, "skipped": 0, "retried": 0}
+    assert [one.reason for one in DeadLetters.of(stack.settings).all()] == [
+        "asset deep: its metadata is nested too deeply to be sent"
+    ] * rejected
 
 
 class TestCommands:

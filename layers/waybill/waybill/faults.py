@@ -28,6 +28,12 @@ _SAID = {
 _ALIKE = 0.45
 """How alike two names must be for one to be meant by the other."""
 
+_DEEPEST = 100
+"""Levels of objects and lists in a document. What reads and writes JSON further on ends at 200, some of it sooner."""
+
+_SHOWN = 5
+"""Steps of the path to what is too deep."""
+
 
 def path_of(location: Iterable[str | int]) -> str:
     """Write a location as `assets.outputs[1].id`."""
@@ -49,18 +55,25 @@ def unknown_property(name: str, known: Sequence[str]) -> str:
 def unstorable(document: Any) -> list[str]:
     """Return one line for each value of a document that Python reads as JSON and no store takes."""
     try:
-        orjson.dumps(document)
+        written = orjson.dumps(document)
     except TypeError:
-        lines = [f"{path_of(location) or 'document'}: {fault}" for location, fault in _unstorable(document)]
-        return lines or ["document: is nested too deeply"]
-    return []
+        pass
+    else:
+        # Most documents have fewer objects and lists than they might have levels, and need no closer look.
+        if written.count(b"{") + written.count(b"[") <= _DEEPEST:
+            return []
+    return list(
+        dict.fromkeys(f"{path_of(location) or 'document'}: {fault}" for location, fault in _unstorable(document))
+    )
 
 
 def _unstorable(document: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
     todo: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while todo:
         location, value = todo.pop()
-        if isinstance(value, dict):
+        if len(location) >= _DEEPEST and isinstance(value, (dict, list)):
+            yield location[:_SHOWN], f"is nested more than {_DEEPEST} levels deep"
+        elif isinstance(value, dict):
             todo += [(location, key) for key in value]
             todo += [((*location, key), item) for key, item in value.items()]
         elif isinstance(value, list):

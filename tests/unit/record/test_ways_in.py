@@ -21,6 +21,14 @@ def answer(stack: StackInMemory, event: Any) -> dict[str, Any]:
     return answer_to(event, LambdaContext(), stack.recorder.record, Logger(service="test"))
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """Return so many objects, each in the one before."""
+    innermost: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        innermost = {"in": innermost}
+    return innermost
+
+
 def put(stack: StackInMemory, key: str, body: bytes) -> str:
     stack.s3.put_object(Bucket=stack.settings.lineage_bucket, Key=key, Body=body)
     return f"s3://{stack.settings.lineage_bucket}/{key}"
@@ -83,6 +91,14 @@ def test_a_batch_in_which_all_is_refused_fails_message_by_message(stack: StackIn
     [
         ({"rows": 2**64}, "assets.outputs[0].metadata.rows: is a number of more than 64 bits; write it as text"),
         ({"note": "\ud800"}, "assets.outputs[0].metadata.note: holds half of a surrogate pair, which is no text"),
+        (
+            {"tree": nested(96)},
+            "assets.outputs[0].metadata.tree: is nested more than 100 levels deep",
+        ),
+        (
+            {"trees": [nested(95), nested(95)]},
+            "assets.outputs[0].metadata.trees: is nested more than 100 levels deep",
+        ),
     ],
 )
 def test_what_no_store_takes_is_refused_by_its_path(stack: StackInMemory, metadata: dict[str, Any], fault: str) -> None:
@@ -92,3 +108,9 @@ def test_what_no_store_takes_is_refused_by_its_path(stack: StackInMemory, metada
 
     assert refused.value.faults == (fault,)
     assert stack.items(stack.settings.lineage_table) == []
+
+
+def test_what_is_nested_100_levels_deep_is_recorded_and_read_again(stack: StackInMemory) -> None:
+    answer(stack, report(assets={"outputs": [{"id": "orders", "type": "T", "metadata": {"tree": nested(95)}}]}))
+
+    assert stack.asset("orders").metadata == {"tree": nested(95)}

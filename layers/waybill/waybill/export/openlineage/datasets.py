@@ -74,6 +74,12 @@ class Datasets:
         Raises:
             ExporterStopped: its type is mapped, and it lacks the metadata key.
         """
+        try:
+            return self._rendered(asset, without)
+        except (TypeError, RecursionError):
+            return Dataset(asset, None, 0, f"asset {asset.id}: its metadata is nested too deeply to be sent")
+
+    def _rendered(self, asset: Asset, without: AbstractSet[str]) -> Dataset:
         namespace, name = self._names(asset)
         own = (self._rewritten(asset.namespace or self._default), asset.id)
         facets = dataset_facets(asset, namespace, None if own == (namespace, name) else own)
