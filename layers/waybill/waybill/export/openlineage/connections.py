@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import aiohttp
 import httpx
@@ -20,6 +21,7 @@ from waybill.export.openlineage.connection import proxy_of, tls_context
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
     from aiohttp.streams import StreamReader
 
@@ -57,6 +59,7 @@ class Connections(httpx.AsyncBaseTransport):
         self._headers = headers
         self._connector: aiohttp.TCPConnector | None = None
         self._opening: _Opening | None = None
+        self._kept: WeakSet[ResponseHandler] = WeakSet()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, whose body is in memory, and return the head of its answer.
@@ -67,7 +70,7 @@ class Connections(httpx.AsyncBaseTransport):
         """
         try:
             opening = self._opening_of(request)
-            connection = await self._pool().connect(opening.request, [], self._timeout)
+            connection = await self._connection(opening)
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.ConnectError(str(error)) from error
         try:
@@ -75,6 +78,19 @@ class Connections(httpx.AsyncBaseTransport):
         except BaseException:
             connection.close()
             raise
+
+    async def _connection(self, opening: _Opening) -> Connection:
+        """Return a connection; a kept one on which something came that nobody asked for is closed.
+
+        What came is no answer to the next request, and would be read as one.
+        """
+        pool = self._pool()
+        while True:
+            connection = await pool.connect(opening.request, [], self._timeout)
+            protocol = connection.protocol
+            if protocol is None or protocol not in self._kept or not protocol.should_close:
+                return connection
+            connection.close()
 
     async def _exchange(self, connection: Connection, request: bytes) -> httpx.Response:
         """Write a request and read the head of its answer, which may come before all is written."""
@@ -90,6 +106,8 @@ class Connections(httpx.AsyncBaseTransport):
                 message, payload = await protocol.read()
         except _TROUBLES as error:
             raise httpx.ReadError(str(error)) from error
+        if protocol not in self._kept:
+            self._kept.add(protocol)
         return httpx.Response(message.code, headers=message.raw_headers, stream=_Answer(connection, payload))
 
     async def aclose(self) -> None:
