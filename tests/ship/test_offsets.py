@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.shipping import NAMESPACE, STATE_KEY
+from tests.support.shipping import NAMESPACE, NOON, STATE_KEY
 from tests.support.tables import aws_client
+from waybill.clock import from_millis
 from waybill.errors import ExportFailed, InvalidFlow
+from waybill.ids import uuid7_millis
+from waybill.ship.offsets import ExporterOffset, Offsets
 from waybill.store.offsets import ParameterOffsets
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tests.support.shipping import World
     from waybill.export.ports import Delivery
 
@@ -184,3 +190,52 @@ def test_without_access_to_every_namespace_a_filter_on_a_namespace_is_needed(wor
     assert (marquez.keys, world.values()) == ([], {})
 
     assert world.ship(flowNamespace=NAMESPACE)["size"] == 1
+
+
+def shown(world: World, *, count: bool = True) -> tuple[ExporterOffset, ...]:
+    (task,) = Offsets(world.services).all(count=count)
+    assert (task.namespace, task.key) == (NAMESPACE, STATE_KEY)
+    return task.exporters
+
+
+def recorded(key: str) -> datetime:
+    return from_millis(uuid7_millis(key))
+
+
+def test_counting_what_waits_does_not_change_how_far_an_exporter_is(world: World) -> None:
+    marquez = world.stream()
+    marquez.down = True
+    keys = [world.event(ago=3 * 3_600), world.event(ago=90), world.event(ago=60)]
+    with pytest.raises(ExportFailed):
+        world.ship()
+
+    through = NOON - timedelta(hours=3)  # the hours before the first event are closed, and empty
+    assert shown(world) == (ExporterOffset("marquez", through, 3, recorded(keys[0])),)
+    assert shown(world, count=False) == (ExporterOffset("marquez", through, None, None),)
+
+
+def test_when_all_is_shipped_nothing_waits_and_nothing_ages(world: World) -> None:
+    world.stream()
+    world.event(ago=90)
+    world.ship()
+
+    world.clock.turn(minutes=20)
+    (exporter,) = shown(world)
+    assert (exporter.waiting, exporter.oldest) == (0, None)
+
+    key = world.event(ago=5)
+    (exporter,) = shown(world)
+    assert (exporter.waiting, exporter.oldest) == (1, recorded(key))
+
+
+def test_what_waits_is_counted_in_each_generation_of_shards(world: World) -> None:
+    world.stream()
+    world.ship()
+    world.shards.announce(2)
+    keys = [world.event("load.a", ago=30)]
+    world.clock.turn(hours=3)
+    keys += [world.event(f"load.{name}", ago=60) for name in "abcdef"]
+
+    (exporter,) = shown(world)
+
+    assert (exporter.waiting, exporter.oldest) == (7, recorded(keys[0]))

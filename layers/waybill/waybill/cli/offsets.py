@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
+from waybill.cli.tables import AsJson, show_json, show_table
 from waybill.clock import iso, utc_now
 from waybill.errors import InvalidDocument
 from waybill.ship.offsets import Offsets
@@ -25,16 +26,15 @@ Count = Annotated[bool, typer.Option(help="Count the events that wait; this read
 
 
 @app.command()
-def show(*, count: Count = True, stack: StackName = DEFAULT_STACK) -> None:
-    """Show each task's offset: how far each exporter is, how old that is, what waits, who holds the lease."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("namespace", "key", "exporter", "shipped up to", "age", "waiting", "lease")
-    for offset in _offsets(stack).all(count=count):
-        for row in _rows(offset):
-            table.add_row(offset.namespace, offset.key, *row, _lease(offset))
-    Console().print(table if table.row_count else "No task has shipped yet.")
+def show(*, count: Count = True, as_json: AsJson = False, stack: StackName = DEFAULT_STACK) -> None:
+    """Show how far each exporter of each task is, what waits for it and for how long, and who holds the lease."""
+    offsets, now = _offsets(stack).all(count=count), utc_now()
+    if as_json:
+        show_json([_document(offset, now) for offset in offsets])
+        return
+    columns = ("namespace", "key", "exporter", "shipped up to", "waiting", "for", "lease")
+    rows = [(offset.namespace, offset.key, *row, _lease(offset)) for offset in offsets for row in _rows(offset, now)]
+    show_table(columns, rows, "No task has shipped yet.")
 
 
 @app.command()
@@ -65,18 +65,41 @@ def _offsets(stack: str) -> Offsets:
     return Offsets.of(Stack(stack).settings)
 
 
-def _rows(offset: TaskOffset) -> list[tuple[str, str, str, str]]:
+def _rows(offset: TaskOffset, now: datetime) -> list[tuple[str, str, str, str]]:
     if not offset.exporters:
         return [("-", "nothing yet", "-", "-")]
     return [
         (
             exporter.id,
             iso(exporter.through),
-            str(utc_now().replace(microsecond=0) - exporter.through.replace(microsecond=0)),
             "-" if exporter.waiting is None else str(exporter.waiting),
+            "-" if exporter.oldest is None else str(timedelta(seconds=_seconds(exporter.oldest, now))),
         )
         for exporter in offset.exporters
     ]
+
+
+def _document(offset: TaskOffset, now: datetime) -> dict[str, Any]:
+    return {
+        "namespace": offset.namespace,
+        "key": offset.key,
+        "endFetchedDate": offset.end_fetched_date,
+        "owner": offset.owner,
+        "until": iso(offset.until) if offset.until else None,
+        "exporters": [
+            {
+                "id": exporter.id,
+                "shippedUpTo": iso(exporter.through),
+                "waiting": exporter.waiting,
+                "waitingSeconds": None if exporter.oldest is None else _seconds(exporter.oldest, now),
+            }
+            for exporter in offset.exporters
+        ],
+    }
+
+
+def _seconds(since: datetime, now: datetime) -> int:
+    return max(int((now - since).total_seconds()), 0)
 
 
 def _lease(offset: TaskOffset) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from waybill.clock import from_millis, utc_now
+from waybill.clock import from_millis
 from waybill.errors import InvalidDocument
 from waybill.ids import uuid7_floor, uuid7_millis
 from waybill.ship.position import Position
@@ -16,9 +17,11 @@ from waybill.store.offsets import Offset
 from waybill.store.shards import next_hour
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from waybill.settings import Settings
+    from waybill.ship.position import ShardPosition
     from waybill.ship.services import Services
     from waybill.store.states import State
 
@@ -30,11 +33,13 @@ class ExporterOffset:
     Attributes:
         through: the recording time up to which every shard is done.
         waiting: how many events stand in the log above its position, filters not considered; None where not counted.
+        oldest: when the first of those that wait was recorded; None where none waits, or none was counted.
     """
 
     id: str
     through: datetime
     waiting: int | None
+    oldest: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +106,16 @@ class Offsets:
         raise InvalidDocument([f"{namespace} {key}: no task has shipped under this key; known are {known}"])
 
     def _reader(self) -> Reader:
-        horizon = uuid7_floor(utc_now())
+        horizon = uuid7_floor(self._services.clock())
         return Reader(self._services.log, self._services.shards.generations(), horizon)
 
     def _offset(self, state: State, *, count: bool) -> TaskOffset:
         exporters = []
         for exporter_id, body in state.positions.items():
             position = Position.from_json(body, f"{state.namespace} {state.key} of {exporter_id}")
-            waiting = self._waiting(position) if count else None
-            exporters.append(ExporterOffset(exporter_id, from_millis(uuid7_millis(position.lowest)), waiting))
-        held = state.until is not None and state.until > utc_now()
+            waiting, oldest = self._waiting(position) if count else (None, None)
+            exporters.append(ExporterOffset(exporter_id, _recorded(position.lowest), waiting, oldest))
+        held = state.until is not None and state.until > self._services.clock()
         return TaskOffset(
             state.namespace,
             state.key,
@@ -120,19 +125,29 @@ class Offsets:
             tuple(exporters),
         )
 
-    def _waiting(self, position: Position) -> int:
-        """Count the events above a position, in every generation of shards from its own on."""
+    def _waiting(self, position: Position) -> tuple[int, datetime | None]:
+        """Count the events above a position in every generation of shards from its own on, and date the oldest."""
         reader = self._reader()
-        waiting = 0
-        following: Position | None = position
+        waiting, oldest = 0, reader.horizon
+        following: Position | None = deepcopy(position)  # which moves, while the exporter's own stays where it is
         while following is not None:
-            end = reader.end_of(following) or reader.horizon
+            until = min(reader.end_of(following) or reader.horizon, reader.horizon)
             for number, shard in following.shards.items():
-                hour = hour_of_key(shard.key)
-                while hour <= hour_of_key(min(end, reader.horizon)):
-                    keys = self._services.log.keys(f"{hour}#{number}", shard.key, min(end, reader.horizon))
-                    waiting += sum(key not in shard.answered for key in keys)
-                    hour = next_hour(hour)
-                shard.key = min(end, reader.horizon)
+                for key in self._keys_above(number, shard, until):
+                    waiting += 1
+                    oldest = min(oldest, key)
+                shard.key = until
             following = reader.next_generation(following)
-        return waiting
+        return waiting, _recorded(oldest) if waiting else None
+
+    def _keys_above(self, number: int, shard: ShardPosition, until: str) -> Iterator[str]:
+        hour = hour_of_key(shard.key)
+        while hour <= hour_of_key(until):
+            for key in self._services.log.keys(f"{hour}#{number}", shard.key, until):
+                if key not in shard.answered:
+                    yield key
+            hour = next_hour(hour)
+
+
+def _recorded(key: str) -> datetime:
+    return from_millis(uuid7_millis(key))
