@@ -6,9 +6,16 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.support.delivering import deliveries, run_id, ship
 from tests.support.openlineage_schema import check_event
 from tests.support.receivers import Receiver, Reply, Request
+from waybill.errors import ExporterStopped
+from waybill.export.openlineage.backends import BACKENDS
+from waybill.export.openlineage.batching import BatchSender
+from waybill.export.openlineage.mapping import RunEvent
+from waybill.export.openlineage.outcomes import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,3 +138,57 @@ def test_a_batch_that_was_not_taken_is_tried_again_and_nothing_is_doubled() -> N
     shipped = shipped_to(backend.receiver, parcels, backend="datahub", batch=50)
     assert shipped.counts == (12, 0, 0)
     assert backend.run_ids == sorted(run_id(parcel) for parcel in parcels)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"status": "failure"},
+        {"status": "partial_success"},
+        {"status": "failure", "failed_events": [{"index": 0}]},
+        {"status": "partial_success", "failed_events": 5},
+        {"status": "partial_success", "failed_events": {"index": 0}},
+        {"status": "partial_success", "failed_events": ["the first"]},
+        {"status": "partial_success", "failed_events": [{"index": "0"}]},
+        {"status": "partial_success", "failed_events": [{"index": 99}]},
+    ],
+)
+def test_a_batch_whose_answer_cannot_be_understood_is_sent_one_by_one(document: dict[str, Any]) -> None:
+    """Such an answer tells nothing of single events; what was taken with the batch is repeated with the same run id."""
+    backend = BatchReceiver(lambda _: Reply(200, json.dumps(document).encode(), JSON))
+    parcels = deliveries(4, jobs=4)
+    shipped = shipped_to(backend.receiver, parcels, backend="datahub", batch=50)
+    assert shipped.counts == (4, 0, 0)
+    assert backend.run_ids == sorted(run_id(parcel) for parcel in parcels)
+
+
+def test_whatever_happens_to_a_batch_everyone_who_waits_hears_of_it() -> None:
+    class Broken:
+        async def post(self, event: RunEvent) -> Answer:
+            raise ExporterStopped(f"no token for {event.id}")
+
+    async def run() -> list[Answer | BaseException]:
+        broken: Any = Broken()
+        sender = BatchSender(broken, broken, BACKENDS["datahub"], 3)
+        events = [RunEvent(str(number), "COMPLETE", "run", b"{}") for number in range(3)]
+        async with asyncio.timeout(5):
+            return await asyncio.gather(*(sender.post(event) for event in events), return_exceptions=True)
+
+    assert [str(outcome) for outcome in asyncio.run(run())] == ["no token for batch"] * 3
+
+
+def test_whatever_happens_to_an_event_of_a_refused_batch_it_hears_of_it() -> None:
+    class Refusing:
+        async def post(self, event: RunEvent) -> Answer:
+            if event.id == "1":
+                raise ExporterStopped("no token")
+            return Answer(400 if event.id == "batch" else 201)
+
+    async def run() -> list[Answer | BaseException]:
+        refusing: Any = Refusing()
+        sender = BatchSender(refusing, refusing, BACKENDS["datahub"], 3)
+        events = [RunEvent(str(number), "COMPLETE", "run", b"{}") for number in range(3)]
+        async with asyncio.timeout(5):
+            return await asyncio.gather(*(sender.post(event) for event in events), return_exceptions=True)
+
+    assert [str(outcome) for outcome in asyncio.run(run())] == ["HTTP 201", "no token", "HTTP 201"]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from waybill.export.openlineage.sender import Sender
 
 _MOMENT = 0.005
+_SUCCESS = range(200, 300)
 _NO_SUCH_ENDPOINT = (404, 405, 501)
 
 
@@ -25,6 +26,18 @@ _NO_SUCH_ENDPOINT = (404, 405, 501)
 class _Waiting:
     event: RunEvent
     answer: asyncio.Future[Answer]
+
+    def answered(self, answer: Answer) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def failed(self, error: BaseException) -> None:
+        if self.answer.done():
+            return
+        if isinstance(error, asyncio.CancelledError):
+            self.answer.cancel()
+        else:
+            self.answer.set_exception(error)
 
 
 class BatchSender:
@@ -88,13 +101,20 @@ class BatchSender:
         task.add_done_callback(self._tasks.discard)
 
     async def _exchange(self, batch: list[_Waiting]) -> None:
-        answer = await self._batch.post(RunEvent("batch", "", "", self._written(batch)))
-        if self._must_go_singly(answer, len(batch)):
-            await asyncio.gather(*(self._alone(waiting) for waiting in batch))
-            return
-        failed = _failed_events(answer)
-        for position, waiting in enumerate(batch):
-            waiting.answer.set_result(_share(answer, failed.get(position)) if failed else answer)
+        """Post a batch; whatever happens, everyone who waits hears of it."""
+        try:
+            answer = await self._batch.post(RunEvent("batch", "", "", self._written(batch)))
+            shares = None if self._must_go_singly(answer, len(batch)) else self._shares(answer, len(batch))
+            if shares is None:
+                await asyncio.gather(*(self._alone(waiting) for waiting in batch), return_exceptions=True)
+                return
+            for waiting, share in zip(batch, shares, strict=True):
+                waiting.answered(share)
+        except BaseException as error:
+            for waiting in batch:
+                waiting.failed(error)
+            if not isinstance(error, Exception):
+                raise
 
     def _written(self, batch: list[_Waiting]) -> bytes:
         array = b"[" + b",".join(waiting.event.body for waiting in batch) + b"]"
@@ -109,23 +129,47 @@ class BatchSender:
         whole = verdict in (Verdict.REFUSED, Verdict.TOO_BIG) or answer.status == 403  # noqa: PLR2004 - of one event
         return size > 1 and whole
 
+    def _shares(self, answer: Answer, size: int) -> list[Answer] | None:
+        """Return the answer for each event; None when it cannot be told which of them were taken."""
+        if answer.verdict is not None or answer.status not in _SUCCESS:
+            return [answer] * size
+        verdict = judge(answer, self._backend.outcomes).verdict
+        if verdict is Verdict.MISROUTED:
+            return [answer] * size
+        failed = _failed_events(answer, size)
+        if failed is None or (not failed and verdict is not Verdict.DONE):
+            return None
+        return [_share(answer, failed.get(position)) for position in range(size)]
+
     async def _alone(self, waiting: _Waiting) -> None:
-        waiting.answer.set_result(await self._single.post(waiting.event))
+        try:
+            waiting.answered(await self._single.post(waiting.event))
+        except BaseException as error:
+            waiting.failed(error)
+            raise
 
 
-def _failed_events(answer: Answer) -> dict[int, Any]:
-    """Return what the answer says of the events that it did not take, by their position."""
+def _failed_events(answer: Answer, size: int) -> dict[int, Any] | None:
+    """Return what the answer says of the events that it did not take, by their position; None when it is not clear."""
     document = answer.json()
     if not isinstance(document, dict):
-        return {}
-    failed = document.get("failed_events") or document.get("failedEvents") or ()
-    return {item["index"]: item for item in failed if isinstance(item, dict) and isinstance(item.get("index"), int)}
+        return {} if answer.whole else None
+    said = document.get("failed_events") or document.get("failedEvents") or []
+    if not isinstance(said, list) or not all(_names_an_event(item, size) for item in said):
+        return None
+    failed = {item["index"]: item for item in said}
+    least = {"failure": size, "partial_success": 1}.get(str(document.get("status")), 0)
+    return failed if len(failed) >= least else None
+
+
+def _names_an_event(item: Any, size: int) -> bool:
+    return isinstance(item, dict) and type(item.get("index")) is int and 0 <= item["index"] < size
 
 
 def _share(answer: Answer, failure: Any) -> Answer:
     """Return the part of a batch's answer that concerns one event."""
     if failure is None:
-        return replace(answer, body=b"")
+        return Answer(answer.status, credentials=answer.credentials)
     retriable = failure.get("retriable") is True
     reason = f"refused within a batch: {failure.get('reason')}"
     return replace(answer, fault=reason, verdict=Verdict.RETRY if retriable else Verdict.REFUSED)
