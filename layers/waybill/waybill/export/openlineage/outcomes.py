@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -84,10 +85,25 @@ class Rule:
         return answer.status in self.statuses and (self.when is None or self.when(answer))
 
 
+_BEGINNING = 1024
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_HTML = re.compile(
+    rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype|html)\b", re.IGNORECASE | re.DOTALL
+)
+"""How a web page begins: perhaps with a byte order mark, a declaration of XML, comments."""
+
+
 def _is_html(answer: Answer) -> bool:
-    return answer.content_type.startswith("text/html") or answer.body[:64].lstrip().lower().startswith(
-        (b"<!doctype", b"<html")
-    )
+    if answer.content_type.lstrip().lower().startswith(_HTML_TYPES):
+        return True
+    return _HTML.match(answer.body[:_BEGINNING]) is not None
+
+
+def _cannot_be_read(answer: Answer) -> bool:
+    """The answer is no page and no object, or not all of one."""
+    if _is_html(answer):
+        return False
+    return not answer.whole or (bool(answer.body) and not isinstance(answer.json(), dict))
 
 
 def _says(name: str, *values: object) -> Callable[[Answer], bool]:
@@ -121,7 +137,7 @@ COMMON = (
 
 MARQUEZ = (Rule((500,), Verdict.REFUSED, "it cannot read the event", _says("code", 400)),)
 OPENMETADATA = (
-    Rule(_2XX, Verdict.UNKNOWN, "the answer broke off", lambda answer: not answer.whole),
+    Rule(_2XX, Verdict.UNKNOWN, "the answer broke off, or cannot be read", _cannot_be_read),
     Rule(
         _2XX,
         Verdict.REFUSED,
