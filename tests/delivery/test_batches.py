@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,21 @@ def test_a_batch_that_was_not_taken_is_tried_again_and_nothing_is_doubled() -> N
     shipped = shipped_to(backend.receiver, parcels, backend="datahub", batch=50)
     assert shipped.counts == (12, 0, 0)
     assert backend.run_ids == sorted(run_id(parcel) for parcel in parcels)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_long_or_zipped_answer_is_read_to_its_end(*, zipped: bool) -> None:
+    def answer(events: list[dict[str, Any]]) -> Reply:
+        failed = [{"index": number, "reason": "x" * 100_000} for number in range(len(events))]
+        body = json.dumps({"status": "partial_success", "failedEvents": failed}).encode()
+        if zipped:
+            return Reply(200, gzip.compress(body), {**JSON, "content-encoding": "gzip"})
+        return Reply(200, body, JSON)
+
+    backend = BatchReceiver(answer, key="events")
+    shipped = shipped_to(backend.receiver, deliveries(4, jobs=4), backend="openmetadata", batch=10)
+    assert shipped.counts == (0, 4, 0)
+    assert backend.singles == 0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import re
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.support.delivering import QUICK, STARTED, Letters, Shipped, delivery, exporter_config, ship
 from waybill.export.openlineage.exporter import OpenLineageExporter
 from waybill.export.ports import Deadline, Outcome, Run
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     Script = Callable[[int, asyncio.StreamWriter], Awaitable[bool]]
 
 CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+STALLED = b"HTTP/1.1 %d Said\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{"
 _BLOCK = 64 * 1024
 REFUSED = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 
@@ -36,6 +39,7 @@ class Server:
         self.connections = 0
         self._script = script
         self._pace = pace
+        self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[str]:
@@ -45,11 +49,17 @@ class Server:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         finally:
             server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks)
             await server.wait_closed()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
+        self._tasks.append(asyncio.create_task(self._answer(reader, writer)))
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             while True:
                 self.bodies.append(await self._body(reader))
                 if not await self._script(len(self.bodies), writer):
@@ -66,6 +76,28 @@ class Server:
             left -= len(blocks[-1])
             await asyncio.sleep(self._pace)
         return b"".join(blocks)
+
+
+def answering(answer: bytes) -> Script:
+    """Give every request the same answer."""
+
+    async def script(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(answer)
+        await writer.drain()
+        return True
+
+    return script
+
+
+def stalling(status: int) -> Script:
+    """Give every request the head of an answer and a part of its body."""
+
+    async def script(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(STALLED % status)
+        await asyncio.sleep(1)
+        return False
+
+    return script
 
 
 def shipped_to(server: Server, parcels: list[Delivery], **properties: Any) -> Shipped:
@@ -101,3 +133,28 @@ def test_what_comes_on_an_idle_connection_is_not_the_next_events_answer() -> Non
     server = Server(script)
     assert asyncio.run(run()) == [Outcome.DELIVERED, Outcome.REJECTED]
     assert server.connections == 2
+
+
+@pytest.mark.parametrize("timeout", [{"total": 0.3}, {"firstByte": 0.3}])
+def test_a_201_whose_body_stalls_is_a_known_answer_and_repeats_nothing(timeout: dict[str, float]) -> None:
+    server = Server(stalling(201))
+    shipped = shipped_to(server, [delivery()], timeout=timeout)
+    assert shipped.outputs == {"delivered": 1, "rejected": 0, "skipped": 0, "retried": 0}
+    assert len(server.bodies) == 1
+
+
+def test_a_400_whose_body_stalls_is_a_known_answer_and_repeats_nothing() -> None:
+    server = Server(stalling(400))
+    shipped = shipped_to(server, [delivery()], timeout={"total": 0.3})
+    assert shipped.counts == (0, 1, 0)
+    assert shipped.letters[0].reason == "HTTP 400: it refuses the event"
+    assert len(server.bodies) == 1
+
+
+def test_a_200_whose_body_stalls_is_unknown_where_the_body_says_what_was_taken() -> None:
+    async def script(number: int, writer: asyncio.StreamWriter) -> bool:
+        return await stalling(200)(number, writer) if number == 1 else await answering(CREATED)(number, writer)
+
+    server = Server(script)
+    shipped = shipped_to(server, [delivery()], backend="openmetadata", timeout={"total": 0.3})
+    assert shipped.outputs == {"delivered": 1, "rejected": 0, "skipped": 0, "retried": 1}

@@ -24,6 +24,8 @@ _SUCCESS = range(200, 300)
 _NO_BODY = ((b"Content-Length", b"0"), (b"content-length", b"0"))
 _LEAST_TIME = 0.01
 _MOST_READ = 64 * 1024
+_MOST_READ_OF_USE = 8 * 1024 * 1024
+"""Of the answer to a question, and of one that may name each event of a batch."""
 _GZIP_LEVEL = 3
 _COMMON = {
     "content-type": "application/json",
@@ -67,7 +69,7 @@ class HttpSender:
         self._url = httpx.URL(url)
         self._gzip_over = config.compression.over if config.compression.type == "gzip" else None
         self._deadline = deadline
-        self._auth = auth_of(config.auth)
+        self._auth = auth_of(config.auth, deadline)
         self._most = config.timeout.total
         self._headers: dict[bool, tuple[Mapping[str, str], httpx.Headers]] = {}
         self._connections: Connections | None = None
@@ -117,6 +119,7 @@ class HttpSender:
             request: httpx.Request = _Post(url, self._headers_with(own, zipped=zipped), body)
         else:
             request = httpx.Request(method, url, headers=own)
+        response: httpx.Response | None = None
         try:
             async with asyncio.timeout(min(self._most, remaining)):
                 response = await connections.handle_async_request(request)
@@ -125,7 +128,9 @@ class HttpSender:
                 finally:
                     await response.aclose()
         except (httpx.HTTPError, TimeoutError) as error:
-            return trouble_of(error)
+            if response is None:
+                return trouble_of(error)
+            answer = _answered(response, credentials, b"", whole=False)
         if auth.unproven and answer.status in _SUCCESS:
             auth.unproven = False
         return answer
@@ -154,10 +159,14 @@ async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[s
     """Read an answer; should it repeat our credentials, they are struck out."""
     if response.status_code in _SUCCESS and any(said in response.headers.raw for said in _NO_BODY):
         return Answer(response.status_code, credentials=credentials)
-    headers = response.headers
     body, whole = await _read(response)
     for secret in secrets.values():
         body = body.replace(secret.rpartition(" ")[2].encode(), b"***")
+    return _answered(response, credentials, body, whole=whole)
+
+
+def _answered(response: httpx.Response, credentials: int, body: bytes, *, whole: bool) -> Answer:
+    headers = response.headers
     return Answer(
         status=response.status_code,
         content_type=headers.get("content-type", ""),
@@ -170,13 +179,15 @@ async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[s
 
 
 async def _read(response: httpx.Response) -> tuple[bytes, bool]:
-    """Read the answer's body as far as it is of use, and tell whether it came to its end."""
-    body = b""
+    """Read the answer's body, unzipped, as far as it is of use; tell whether it came to its end."""
+    most = _MOST_READ_OF_USE if response.status_code in _SUCCESS else _MOST_READ
+    zipped = "content-encoding" in response.headers
+    body = bytearray()
     try:
-        async for part in response.aiter_raw():
+        async for part in response.aiter_bytes() if zipped else response.aiter_raw():
             body += part
-            if len(body) >= _MOST_READ:
-                break
-    except (httpx.HTTPError, TimeoutError):
-        return body, False
-    return body, True
+            if len(body) > most:
+                return bytes(body[:most]), False
+    except httpx.HTTPError:
+        return bytes(body), False
+    return bytes(body), True
