@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -18,6 +19,8 @@ from moto import mock_aws
 from tests.support.certificates import Authority
 from tests.support.delivering import Shipped, deliveries, delivery, run_id, ship
 from tests.support.receivers import Receiver, Reply, Request
+from waybill.errors import OutOfTime
+from waybill.export.openlineage import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,11 +199,11 @@ class TestOAuth2:
         """Take what comes with the latest token."""
         return Reply(201 if request.headers["authorization"] == f"Bearer t{len(self.forms)}" else 401)
 
-    def shipped(self, receiver: Receiver, auth: dict[str, Any], parcels: list[Delivery]) -> Shipped:
+    def shipped(self, receiver: Receiver, auth: dict[str, Any], parcels: list[Delivery], **properties: Any) -> Shipped:
         async def run() -> Shipped:
             async with receiver.listening():
                 full = {**auth, "tokenEndpoint": f"{receiver.url}/token"}
-                return await ship(receiver.url, parcels, auth=full)
+                return await ship(receiver.url, parcels, auth=full, **properties)
 
         return asyncio.run(run())
 
@@ -214,11 +217,62 @@ class TestOAuth2:
         expected = (basic, form) if method == "basic" else (None, f"{form}&client_id=waybill&client_secret={SECRET}")
         assert self.forms == [expected]
 
-    def test_a_token_is_replaced_before_it_ends(self) -> None:
+    @pytest.mark.parametrize("lives", [0.4, "0.4"])
+    def test_a_token_is_replaced_before_it_ends(self, lives: Any) -> None:
         receiver = Receiver()
-        auth = self.endpoint(receiver, expires_in=0)
+        auth = self.endpoint(receiver, expires_in=lives)
+        self.answer = lambda request: Reply(201, wait=0.25)  # type: ignore[method-assign]  # noqa: ARG005
         assert self.shipped(receiver, auth, deliveries(3)).counts == (3, 0, 0)
-        assert len(self.forms) >= 3
+        assert len(self.forms) == 3
+
+    @pytest.mark.parametrize("lives", [0, -5, 3599.5, "3600", "²", "soon", None, True, [], 10**400])
+    def test_whatever_it_says_of_its_end_a_token_is_not_asked_for_per_event(self, lives: Any) -> None:
+        receiver = Receiver()
+        auth = self.endpoint(receiver, expires_in=lives)
+        assert self.shipped(receiver, auth, deliveries(6, jobs=3)).counts == (6, 0, 0)
+        assert len(self.forms) == 1
+
+    def test_half_an_answer_with_a_token_leaves_its_connection_to_the_next_try(self) -> None:
+        receiver = Receiver()
+        auth = self.endpoint(receiver)
+        answers = iter([Reply(200, b'{"access_token": "t1"}', cut=50, stored=False)])
+        whole = receiver.behave
+        receiver.behave = lambda request: next(answers, None) or whole(request)
+        shipped = self.shipped(receiver, auth, deliveries(2), maxInFlight=1)
+        assert (shipped.error, shipped.counts) == (None, (2, 0, 0))
+        assert len(self.forms) == 1
+
+    def test_an_endpoint_that_does_not_answer_is_not_waited_for_longer_than_the_run(self) -> None:
+        receiver = Receiver()
+        auth = self.endpoint(receiver)
+        receiver.behave = lambda _: Reply(200, b"{}", stored=False, wait=5)
+        began = time.monotonic()
+        shipped = self.shipped(receiver, auth, deliveries(3), seconds=0.5)
+        assert time.monotonic() - began < 2
+        assert isinstance(shipped.error, OutOfTime)
+        assert str(shipped.error) == (
+            f"the run's time is over, and the token endpoint {receiver.url}/token gave no token by then"
+        )
+
+    def test_an_endpoint_in_trouble_is_asked_again_by_one_of_those_that_wait(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tokens, "_TRIES", 2)
+        receiver = Receiver()
+        auth = self.endpoint(receiver, expires_in=0.2)
+        token = receiver.behave
+
+        def behave(request: Request) -> Reply:
+            if request.target == "/token" and self.forms:
+                self.forms.append((None, ""))
+                return Reply(500, stored=False)
+            return token(request)
+
+        self.answer = lambda request: Reply(201, wait=0.2)  # type: ignore[method-assign]  # noqa: ARG005
+        receiver.behave = behave
+        shipped = self.shipped(receiver, auth, deliveries(12, jobs=6))
+        assert str(shipped.error) == f"the token endpoint {receiver.url}/token gives no token: HTTP 500"
+        assert len(self.forms) == 1 + 2
 
     def test_a_token_that_is_refused_is_replaced_once(self) -> None:
         receiver = Receiver()
@@ -269,6 +323,16 @@ class TestSecrets:
         token = {"secret": "lineage", "field": "key"}
         shipped = shipped_to(Receiver(), [delivery()], {"type": "bearer", "token": token})
         assert str(shipped.error) == "secret lineage is no JSON object with a text under 'key'"
+
+    def test_a_secret_that_was_put_as_bytes_is_sent_as_its_text(self) -> None:
+        boto3.client("secretsmanager").create_secret(Name="lineage", SecretBinary=SECRET.encode())
+        headers = sent_with({"type": "bearer", "token": {"secret": "lineage"}})
+        assert headers["authorization"] == f"Bearer {SECRET}"
+
+    def test_bytes_that_are_no_text_are_not_shown(self) -> None:
+        boto3.client("secretsmanager").create_secret(Name="lineage", SecretBinary=b"\xff\xfe")
+        shipped = shipped_to(Receiver(), [delivery()], {"type": "bearer", "token": {"secret": "lineage"}})
+        assert str(shipped.error) == "secret lineage holds bytes that are no text"
 
     def test_a_secret_that_no_header_can_hold_is_not_shown(self) -> None:
         keep_secret("lineage", f"{SECRET}\nX-Other: 1")

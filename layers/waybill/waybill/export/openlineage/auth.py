@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from waybill.errors import ConfigurationFault, ExporterStopped
 from waybill.export.openlineage.auth_config import ApiKeyAuth, BasicAuth, BearerAuth, OAuth2Auth, SigV4Auth
-from waybill.export.openlineage.secrets import read_secret
+from waybill.export.openlineage.secrets import fits_a_header, read_secret
+from waybill.export.openlineage.tokens import TokenEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     import httpx
 
     from waybill.export.openlineage.auth_config import AuthConfig
+    from waybill.export.ports import Deadline
 
-_TOKEN_TIMEOUT = 10
-_TOKEN_TRIES = 4
 _EARLY = 60
 """Seconds before its end at which a token is replaced."""
 
@@ -39,6 +39,7 @@ class Auth:
         self.unproven = False
         self._headers: Mapping[str, str] = {}
         self._renewing = asyncio.Lock()
+        self._failed: ExporterStopped | None = None
 
     async def open(self, transport: httpx.AsyncBaseTransport) -> None:
         """Make the headers.
@@ -63,10 +64,20 @@ class Auth:
                 return True
             if self.unproven or not self.renewable:
                 return False
-            self._headers = await self._made(transport, fresh=True)
-            self.credentials += 1
+            await self._replace(transport, fresh=True)
             self.unproven = True
             return True
+
+    async def _replace(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> None:
+        """Make the headers again; where that failed, those who waited for it do not try once more."""
+        if self._failed is not None:
+            raise type(self._failed)(str(self._failed))
+        try:
+            self._headers = await self._made(transport, fresh=fresh)
+        except ExporterStopped as error:
+            self._failed = error
+            raise
+        self.credentials += 1
 
     async def _made(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> Mapping[str, str]:  # noqa: ARG002
         return {}
@@ -97,13 +108,9 @@ class SecretAuth(Auth):
 
 def _printable(ref: Any, *, fresh: bool) -> str:
     secret = read_secret(ref, fresh=fresh)
-    if not _fits_a_header(secret):
+    if not fits_a_header(secret):
         raise ExporterStopped(f"{ref} is empty or holds a character that no header may hold")
     return secret
-
-
-def _fits_a_header(secret: str) -> bool:
-    return bool(secret) and secret.isascii() and secret.isprintable()
 
 
 class OAuth2TokenAuth(Auth):
@@ -111,9 +118,10 @@ class OAuth2TokenAuth(Auth):
 
     renewable = True
 
-    def __init__(self, config: OAuth2Auth) -> None:
+    def __init__(self, config: OAuth2Auth, deadline: Deadline) -> None:
         super().__init__()
-        self._config = config
+        self._secret = config.client_secret
+        self._endpoint = TokenEndpoint(config, deadline)
         self._transport: httpx.AsyncBaseTransport | None = None
         self._replace_at = float("inf")
 
@@ -122,65 +130,15 @@ class OAuth2TokenAuth(Auth):
         if time.monotonic() >= self._replace_at and self._transport is not None:
             async with self._renewing:
                 if time.monotonic() >= self._replace_at:
-                    self._headers = await self._made(self._transport, fresh=False)
-                    self.credentials += 1
+                    await self._replace(self._transport, fresh=False)
         return await super().headers(method, url, body)
 
     async def _made(self, transport: httpx.AsyncBaseTransport, *, fresh: bool) -> Mapping[str, str]:
         self._transport = transport
-        secret = await asyncio.to_thread(read_secret, self._config.client_secret, fresh=fresh)
-        token = await self._token(transport, secret)
-        lives = token.get("expires_in")
-        lives = float(lives) if isinstance(lives, (int, str)) and str(lives).isdigit() else float("inf")
+        secret = await asyncio.to_thread(read_secret, self._secret, fresh=fresh)
+        token, lives = await self._endpoint.token(transport, secret)
         self._replace_at = time.monotonic() + max(lives - _EARLY, lives / 2)
-        return {"Authorization": f"Bearer {token['access_token']}"}
-
-    async def _token(self, transport: httpx.AsyncBaseTransport, secret: str) -> dict[str, Any]:
-        """Ask for a token; the endpoint may be in trouble for a moment."""
-        import httpx
-
-        endpoint, trouble = self._config.token_endpoint, ""
-        for attempt in range(_TOKEN_TRIES):
-            await asyncio.sleep(0.5 * 2**attempt if attempt else 0)
-            try:
-                async with asyncio.timeout(_TOKEN_TIMEOUT):
-                    response = await transport.handle_async_request(self._request(secret))
-                    await response.aread()
-            except (httpx.HTTPError, TimeoutError) as error:
-                trouble = type(error.__cause__ or error).__name__
-            else:
-                if response.status_code < 500:  # noqa: PLR2004 - server errors may pass
-                    return self._read(response)
-                trouble = f"HTTP {response.status_code}"
-        raise ExporterStopped(f"the token endpoint {endpoint} gives no token: {trouble}")
-
-    def _request(self, secret: str) -> httpx.Request:
-        import httpx
-
-        config = self._config
-        form = {"grant_type": "client_credentials"} | ({"scope": config.scope} if config.scope else {})
-        headers = {"accept": "application/json", "accept-encoding": "identity"}
-        if config.client_auth_method == "basic":
-            pair = base64.b64encode(f"{config.client_id}:{secret}".encode()).decode()
-            headers["authorization"] = f"Basic {pair}"
-        else:
-            form |= {"client_id": config.client_id, "client_secret": secret}
-        return httpx.Request("POST", config.token_endpoint, headers=headers, data=form)
-
-    def _read(self, response: httpx.Response) -> dict[str, Any]:
-        try:
-            document = response.json()
-        except ValueError:
-            document = None
-        status, granted = response.status_code, isinstance(document, dict)
-        token = document.get("access_token") if granted else None
-        if status == 200 and isinstance(token, str) and _fits_a_header(token):  # noqa: PLR2004
-            return dict(document)
-        said = document.get("error") if granted else None
-        raise ExporterStopped(
-            f"the token endpoint {self._config.token_endpoint} gives no token: HTTP {status}"
-            f"{f', {said}' if said else ''}; look at clientId, clientSecret and scope"
-        )
+        return {"Authorization": f"Bearer {token}"}
 
 
 class SignedAuth(Auth):
@@ -222,10 +180,10 @@ class SignedAuth(Auth):
         return {name: value for name, value in request.headers.items() if name.lower() != "content-type"}
 
 
-def auth_of(config: AuthConfig) -> Auth:
+def auth_of(config: AuthConfig, deadline: Deadline) -> Auth:
     """Return what makes the headers for an `auth`. A client certificate is shown in the handshake, not in a header."""
     if isinstance(config, (ApiKeyAuth, BearerAuth, BasicAuth)):
         return SecretAuth(config)
     if isinstance(config, OAuth2Auth):
-        return OAuth2TokenAuth(config)
+        return OAuth2TokenAuth(config, deadline)
     return SignedAuth(config) if isinstance(config, SigV4Auth) else Auth()

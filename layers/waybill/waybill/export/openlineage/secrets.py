@@ -36,8 +36,16 @@ def read_secret(ref: SecretRef, *, fresh: bool = False) -> str:
             value = parameters.get_parameter(name, decrypt=True, max_age=_KEPT, force_fetch=fresh)
     except (GetParameterError, BotoCoreError) as error:
         raise ExporterStopped(f"{ref} cannot be read: {error}") from error
-    text = str(value)
+    text = _text(ref, value)
     return (text if ref.field is None else _field(ref, text)).strip()
+
+
+def _text(ref: SecretRef, value: object) -> str:
+    """Return a secret as text: Secrets Manager gives what was put as SecretBinary as bytes."""
+    try:
+        return value.decode() if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError:
+        raise ExporterStopped(f"{ref} holds bytes that are no text") from None
 
 
 def _field(ref: SecretRef, text: str) -> str:
@@ -49,3 +57,8 @@ def _field(ref: SecretRef, text: str) -> str:
     if not isinstance(value, str):
         raise ExporterStopped(f"{ref} is no JSON object with a text under {ref.field!r}")
     return value
+
+
+def fits_a_header(secret: str) -> bool:
+    """Whether a secret can be said in a header."""
+    return bool(secret) and secret.isascii() and secret.isprintable()
