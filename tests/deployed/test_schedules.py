@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from waybill.cli import app
+from waybill.cli.schedules import NOT_SHOWN
 from waybill.cli.stack import Stack as FoundStack
 from waybill.errors import InvalidFlow
 from waybill.schedules.rules import LARGEST_INPUT, LONGEST_NAME, Schedules
@@ -170,18 +171,38 @@ def test_what_no_rule_can_say_is_refused_and_nothing_made(
     assert schedules.of(name_of(document)) == []
 
 
+def test_a_rate_that_eventbridge_does_not_take_is_refused(schedules: Schedules) -> None:
+    document = flow()
+    with pytest.raises(InvalidFlow) as caught:
+        schedules.add(document, "rate(1 minutes)")
+    assert caught.value.faults == ("--schedule: EventBridge does not take rate(1 minutes); write rate(1 minute)",)
+    assert schedules.of(name_of(document)) == []
+
+
 def test_the_commands_add_list_and_remove(stack: Stack, tmp_path: Path) -> None:
     document = flow()
     del document["triggers"]
     file = tmp_path / "flow.yaml"
     file.write_text(yaml.safe_dump(document))
-    run = CliRunner(env={"COLUMNS": "250"}).invoke
+    run = CliRunner().invoke
 
     added = run(app, ["schedules", "add", "--flow", str(file), "--schedule", "rate(2 hours)", "--stack", stack.name])
     assert added.exit_code == 0, added.output
     listed = run(app, ["schedules", "list", "--stack", stack.name]).output
     (line,) = (line for line in listed.splitlines() if name_of(document) in line)
     assert "rate(2 hours)" in line
+    assert listed.splitlines()[-1] == NOT_SHOWN
+    found = json.loads(run(app, ["schedules", "list", "--json", "--stack", stack.name]).output)
+    (rule,) = (rule for rule in found if rule["flow"] == name_of(document))
+    assert rule == {
+        "name": f"{stack.name}-{document['id']}-schedule-{rule['name'][-8:]}",
+        "flow": name_of(document),
+        "trigger": "schedule",
+        "expression": "rate(2 hours)",
+        "enabled": True,
+        "document": "in the rule",
+        "function": "ShipperFunction",
+    }
     removed = run(app, ["schedules", "remove", name_of(document), "--stack", stack.name])
     assert removed.output == f"{name_of(document)}: schedule runs no more\n"
     again = run(app, ["schedules", "remove", name_of(document), "--stack", stack.name])
@@ -189,3 +210,15 @@ def test_the_commands_add_list_and_remove(stack: Stack, tmp_path: Path) -> None:
         1,
         f"no rule of stack {stack.name} runs {name_of(document)}; `waybill schedules list` shows those there are",
     )
+
+
+@pytest.mark.parametrize("description", ["", "d" * LARGEST_INPUT], ids=["in the rule", "in the bucket"])
+def test_a_flow_whose_stack_is_gone_can_be_removed(
+    schedules: Schedules, monkeypatch: pytest.MonkeyPatch, description: str
+) -> None:
+    document = flow(description=description)
+    schedules.add(document)
+    monkeypatch.setattr(FoundStack, "resources", {})
+
+    assert [rule.trigger for rule in schedules.remove(name_of(document))] == ["hourly"]
+    assert schedules.of(name_of(document)) == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waybill.schedules.cron import eventbridge_expression
+from waybill.schedules.cron import checked_rate, eventbridge_expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,3 +113,25 @@ def test_days_of_the_week_mean_the_same_days(weekday: str) -> None:
     meant = {number % 7 + 1 for number in cron_numbers(weekday, 0, 7)}
     assert eventbridge_numbers(found, 1, 7, NAMES.__getitem__) == meant
     assert [day, found].count("?") == 1
+
+
+@pytest.mark.parametrize(
+    "expression", ["rate(1 minute)", "rate(2 hours)", "rate(1 day)", "rate(30 days)", "cron(0 6 * * ? *)"]
+)
+def test_an_expression_that_eventbridge_takes_stays_as_it_is(expression: str) -> None:
+    assert checked_rate(expression) == expression
+
+
+@pytest.mark.parametrize(
+    ("rate", "refusal"),
+    [
+        ("rate(1 minutes)", "EventBridge does not take rate(1 minutes); write rate(1 minute)"),
+        ("rate(2 hour)", "EventBridge does not take rate(2 hour); write rate(2 hours)"),
+        ("rate(0 days)", "rate(0 days) is no rate; write rate(1 hour), or rate(15 minutes)"),
+        ("rate(1 week)", "rate(1 week) is no rate; write rate(1 hour), or rate(15 minutes)"),
+        ("rate(hourly)", "rate(hourly) is no rate; write rate(1 hour), or rate(15 minutes)"),
+    ],
+)
+def test_a_rate_that_eventbridge_does_not_take_is_refused_with_the_right_form(rate: str, refusal: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(refusal)):
+        checked_rate(rate)

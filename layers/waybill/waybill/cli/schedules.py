@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from waybill.cli.ship import FlowFile, read_flow
 from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
+from waybill.cli.tables import AsJson, show_json, show_table
 from waybill.errors import WaybillError
 from waybill.schedules.rules import Schedules
 
@@ -21,6 +23,8 @@ app = typer.Typer(no_args_is_help=True)
 Expression = Annotated[
     str | None, typer.Option("--schedule", help="EventBridge's expression, in place of the document's triggers.")
 ]
+NOT_SHOWN = "The stack's own schedules, ShipLineage and ExportLineage, are not shown: its parameters set them."
+
 FlowName = Annotated[str, typer.Argument(metavar="NAMESPACE/ID", help="The flow, as `list` shows it.")]
 
 
@@ -35,9 +39,14 @@ def add(flow: FlowFile, schedule: Expression = None, stack: StackName = DEFAULT_
 
 
 @app.command(name="list")
-def list_(stack: StackName = DEFAULT_STACK) -> None:
+def list_(*, as_json: AsJson = False, stack: StackName = DEFAULT_STACK) -> None:
     """Show the flows that were added; the stack's own two schedules are set by its parameters."""
-    _show(Schedules(Stack(stack)).all())
+    rules = Schedules(Stack(stack)).all()
+    if as_json:
+        show_json([asdict(rule) for rule in rules])
+        return
+    _show(rules)
+    typer.echo(NOT_SHOWN)
 
 
 @app.command()
@@ -51,11 +60,10 @@ def remove(flow: FlowName, stack: StackName = DEFAULT_STACK) -> None:
 
 
 def _show(rules: Sequence[ScheduledFlow]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    columns = ("flow", "trigger", "when (UTC)", "", "function", "document", "rule")
+    show_table(columns, [_row(rule) for rule in rules], "No flow was added.")
 
-    table = Table("flow", "trigger", "when (UTC)", "", "function", "document", "rule")
-    for rule in rules:
-        state = "on" if rule.enabled else "off"
-        table.add_row(rule.flow, rule.trigger, rule.expression, state, rule.function, rule.document, rule.name)
-    Console().print(table if rules else "No flow was added.")
+
+def _row(rule: ScheduledFlow) -> tuple[str, ...]:
+    state = "on" if rule.enabled else "off"
+    return rule.flow, rule.trigger, rule.expression, state, rule.function, rule.document, rule.name

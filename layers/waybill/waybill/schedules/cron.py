@@ -28,6 +28,7 @@ MACROS = {
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _PART = re.compile(r"(?P<from>\*|\w+)(?:-(?P<to>\w+))?(?:/(?P<step>\d+))?")
+_RATE = re.compile(r"rate\((?P<number>\d+) (?P<unit>minute|hour|day)s?\)")
 _SHORTEST_RUN = 3
 
 
@@ -122,3 +123,21 @@ def eventbridge_expression(cron: str) -> str:
         "*",
     )
     return f"cron({' '.join(written)})"
+
+
+def checked_rate(expression: str) -> str:
+    """Return an EventBridge expression as it is; of a rate, EventBridge wants `1 minute` but `2 minutes`.
+
+    Raises:
+        ValueError: it is a rate that EventBridge does not take. The message has the right form.
+    """
+    if not expression.startswith("rate("):
+        return expression
+    match = _RATE.fullmatch(expression)
+    number = int(match["number"]) if match else 0
+    if match is None or number == 0:
+        raise ValueError(f"{expression} is no rate; write rate(1 hour), or rate(15 minutes)")
+    right = f"rate({number} {match['unit']}{'s' * (number > 1)})"
+    if expression != right:
+        raise ValueError(f"EventBridge does not take {expression}; write {right}")
+    return right

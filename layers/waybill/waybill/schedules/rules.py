@@ -13,10 +13,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from waybill.cli.stack import StackNotFound
 from waybill.errors import InvalidFlow
 from waybill.export.files.config import FileAssetExporter
 from waybill.model.flow import parse_flow
-from waybill.schedules.cron import eventbridge_expression
+from waybill.schedules.cron import checked_rate, eventbridge_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,9 @@ LARGEST_INPUT = 8_192
 LONGEST_NAME = 64
 BY_HAND = "schedule"
 """What stands for a trigger's id in the name of a rule whose expression was given beside the document."""
+
+IN_THE_RULE = "in the rule"
+"""What stands for the address of a document that its rules hold themselves."""
 
 _UTC = (None, "UTC", "Etc/UTC", "GMT", "Z")
 _STACK, _FLOW, _TRIGGER = "waybill:stack", "waybill:flow", "waybill:trigger"
@@ -107,9 +111,8 @@ class Schedules:
         rules = self.of(flow)
         for rule in rules:
             self._delete(rule.name)
-        for document in {rule.document for rule in rules} & {self._address(flow)}:
-            bucket, _, key = document.removeprefix("s3://").partition("/")
-            self._stack.client("s3").delete_object(Bucket=bucket, Key=key)
+        if any(rule.document != IN_THE_RULE for rule in rules):
+            self._delete_document(flow, {rule.document for rule in rules})
         return rules
 
     def _put(self, flow: Flow, trigger: str, expression: str, enabled: bool, target: dict[str, Any]) -> str:  # noqa: FBT001
@@ -155,6 +158,16 @@ class Schedules:
         """Return where the document of a flow lies when it is too large for its rules."""
         return f"s3://{self._stack.physical_id('LineageBucket')}/{self._stack.parameters['FlowPrefix']}{flow}.json"
 
+    def _delete_document(self, flow: str, documents: set[str]) -> None:
+        """Delete a flow's document from the stack's bucket; in the bucket that a deleted stack left it stays."""
+        try:
+            address = self._address(flow)
+        except StackNotFound:
+            return
+        if address in documents:
+            bucket, _, key = address.removeprefix("s3://").partition("/")
+            self._stack.client("s3").delete_object(Bucket=bucket, Key=key)
+
     def _delete(self, name: str) -> None:
         targets = self._events.list_targets_by_rule(Rule=name)["Targets"]
         if targets:
@@ -174,7 +187,7 @@ class Schedules:
             trigger=tags.get(_TRIGGER, "?"),
             expression=rule["ScheduleExpression"],
             enabled=rule["State"] == "ENABLED",
-            document=pointer["flow"] if isinstance(pointer, dict) and "flow" in pointer else "in the rule",
+            document=pointer["flow"] if isinstance(pointer, dict) and "flow" in pointer else IN_THE_RULE,
             function=target.get("Id", "?"),
         )
 
@@ -186,7 +199,10 @@ def planned(flow: Flow, expression: str | None) -> list[tuple[str, str, bool]]:
         InvalidFlow: there is none, or EventBridge cannot say one.
     """
     if expression is not None:
-        return [(BY_HAND, expression, True)]
+        try:
+            return [(BY_HAND, checked_rate(expression), True)]
+        except ValueError as error:
+            raise InvalidFlow([f"--schedule: {error}"]) from None
     if not flow.triggers:
         raise InvalidFlow(["triggers: the flow has none; add one, or say when with --schedule 'rate(1 hour)'"])
     faults: list[str] = []
