@@ -10,6 +10,7 @@ import typer
 
 from waybill.cli.ship import FlowFile, read_flow
 from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
+from waybill.cli.tables import show_table
 from waybill.errors import InvalidRequest
 from waybill.model.flow import parse_flow
 from waybill.store.dead_letters import DeadLetters
@@ -42,14 +43,11 @@ def list_(
             said = letter.as_json()
             typer.echo(json.dumps({name: said[name] for name in said if name not in ("event", "runEvents")}))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("event", "exporter", "job", "since", "tries", "reason")
-    for letter in letters:
-        reason = letter.reason if len(letter.reason) <= _SHOWN else f"{letter.reason[:_SHOWN]}…"
-        table.add_row(letter.event_key, letter.exporter_id, letter.job, letter.last, str(letter.attempts), reason)
-    Console().print(table if letters else "There are no dead letters.")
+    rows = [
+        (letter.event_key, letter.exporter_id, letter.job, letter.last, str(letter.attempts), _shortened(letter.reason))
+        for letter in letters
+    ]
+    show_table(("event", "exporter", "job", "since", "tries", "reason"), rows, "There are no dead letters.")
 
 
 @app.command()
@@ -91,6 +89,10 @@ def drop(events: Events, exporter: Exporter = None, stack: StackName = DEFAULT_S
     for letter in _chosen(store, events, exporter):
         store.drop(letter)
         typer.echo(f"{letter.event_key} {letter.exporter_id}: dropped")
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= _SHOWN else f"{reason[:_SHOWN]}…"
 
 
 def _store(stack: str) -> DeadLetters:
