@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.shipping import STATE_KEY
+from tests.support.shipping import RETENTION, STATE_KEY
 from waybill.clock import from_millis, iso
 from waybill.errors import ExportFailed
-from waybill.ids import uuid7_millis
+from waybill.ids import uuid7, uuid7_millis
 from waybill.ship.flow import run_flow
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def test_a_log_item_that_cannot_be_read_is_parked_with_its_reason_and_the_rest_g
         '"error":"boom"',
         '"startDate":"yesterday"',
         '"endDate":17',
+        '"executionStartDate":"yesterday"',
     ],
 )
 def test_a_body_of_wrong_types_is_parked_too(world: World, changes: str) -> None:
@@ -167,3 +169,35 @@ def test_a_body_that_left_s3_is_parked_and_the_rest_goes_on(world: World) -> Non
     answer = world.ship()
 
     assert (marquez.keys, answer["outputs"]["marquez"]["parked"]) == ([other], 1)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"body": {"B": b"x"}},
+        {"body": {"N": "1"}},
+        {"body": {"NULL": True}},
+        {"object": {"N": "1"}},
+        {"object": {"S": ""}},
+        {},
+    ],
+)
+def test_an_item_of_other_types_is_parked_and_the_rest_goes_on(world: World, attributes: dict[str, Any]) -> None:
+    marquez = world.stream()
+    keys = [world.event(ago=100), world.event(ago=60)]
+    bucket = next(i["bucket"] for i in world.dynamodb.scan(TableName=world.tables.lineage)["Items"] if "body" in i)
+    odd = uuid7(world.clock() - timedelta(seconds=80))
+    world.dynamodb.put_item(TableName=world.tables.lineage, Item={"bucket": bucket, "id": {"S": odd}} | attributes)
+
+    answer = world.ship()
+
+    assert (marquez.keys, answer["outputs"]["marquez"]["parked"]) == (keys, 1)
+
+
+def test_a_position_outlives_every_event_that_it_owes(world: World) -> None:
+    world.stream()
+    world.event(ago=60)
+    world.ship()
+
+    (position,) = (item for name, item in world.values().items() if "#position#" in name)
+    assert float(position["expires"]) >= (world.clock() + 2 * RETENTION).timestamp() - 1

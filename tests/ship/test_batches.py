@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -121,3 +122,23 @@ def test_a_full_batch_is_committed_and_the_run_goes_on_with_the_next(world: Worl
     assert (answer["size"], answer["complete"], files.keys) == (300, True, keys)
     assert len(files.committed) > 3
     assert max(len(written) for _, written in files.committed.values()) < 10 + 64, "it is asked now and then"
+
+
+def test_a_batch_ends_in_time_in_hours_that_hold_no_event_too(world: World) -> None:
+    world.batches()
+    services = world.services
+    page = services.log.page
+
+    def slow(*asked: Any) -> Any:
+        time.sleep(0.01)
+        return page(*asked)
+
+    services.log.page = slow  # type: ignore[assignment,method-assign]
+    world.fixed_services = services
+    began = time.monotonic()
+    answers = [world.ship(seconds=6, lookbackPeriod="P28D")]
+    assert time.monotonic() - began < 5
+
+    services.log.page = page  # type: ignore[method-assign]
+    answers.append(world.ship(lookbackPeriod="P28D"))
+    assert [answer["complete"] for answer in answers] == [False, True]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shipping import Died
+from tests.support.shipping import NAMESPACE, Died
 from waybill.errors import ExportFailed, InvalidFlow
 
 if TYPE_CHECKING:
@@ -128,3 +128,23 @@ def test_deleting_is_refused_while_another_key_is_behind_unless_forced(world: Wo
     world.ship(delete=True, force=True)
 
     assert (len(marquez.keys), world.log_keys()) == (3, set())
+
+
+def test_nothing_is_deleted_while_the_position_of_an_exporter_cannot_be_read(world: World) -> None:
+    world.stream("good")
+    world.stream("broken")
+    world.event(ago=300)
+    world.ship()
+    waiting = world.event(ago=60)
+    (name,) = (name for name in world.values() if name.endswith("#broken"))
+    world.dynamodb.update_item(
+        TableName=world.tables.key_values,
+        Key={"namespace": {"S": NAMESPACE}, "key": {"S": name}},
+        UpdateExpression="SET body = :body",
+        ExpressionAttributeValues={":body": {"S": "{}"}},
+    )
+
+    with pytest.raises(ExportFailed, match=r"ship_lineage\.broken: .* holds no position"):
+        world.ship(delete=True)
+
+    assert waiting in world.log_keys()

@@ -79,3 +79,17 @@ def test_a_key_of_another_flow_is_refused_and_the_other_tasks_run(world: World) 
     assert refusal.value.faults == (
         "tasks.c.offsetKey: AssetShipper-state_a_b_c is the state of task b_c of flow a; use another offsetKey",
     )
+
+
+def test_an_exporter_that_is_down_does_not_keep_the_others_from_going_on(world: World) -> None:
+    slow, down = world.stream("slow", in_flight=1), world.stream("down")
+    down.down = True
+    for number in range(30):
+        world.event(ago=90 - number)
+    slow.before = lambda _: asyncio.sleep(0.1)
+
+    with pytest.raises(ExportFailed) as failure:
+        world.ship(seconds=6.5)
+
+    assert failure.value.again
+    assert 0 < len(slow.keys) < 30

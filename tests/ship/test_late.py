@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from tests.support.shipping import NAMESPACE, Died
 from waybill.errors import ExportFailed
 from waybill.ids import uuid7
+from waybill.ship import late
 from waybill.store.shards import shard_of
 
 if TYPE_CHECKING:
@@ -181,3 +183,46 @@ def test_a_sweep_of_a_log_at_rest_reads_nothing_again(world: World) -> None:
     world.ship()
 
     assert listed == []
+
+
+def test_more_late_commits_than_a_position_can_name_are_each_sent_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late, "MOST_OWED", 25)
+    marquez = world.stream(in_flight=8)
+    first = world.fill((f"load.task_{number}" for number in range(20)), ago=100, apart=0.01)
+    world.ship()
+    behind = world.fill((f"load.task_{number % 20}" for number in range(300)), ago=200, apart=0.1)
+
+    assert [world.ship()["size"], world.ship()["size"]] == [300, 0]
+    assert sorted(marquez.keys) == sorted(first + behind)
+
+
+def test_late_commits_that_cannot_be_told_are_repeated_at_most_once(world: World) -> None:
+    """A cell so full of them that no combination can be tried is sent again whole, and is known from then on."""
+    marquez = world.stream(in_flight=8)
+    first = world.fill((f"load.task_{number}" for number in range(600)), ago=100, apart=0.001)
+    world.ship()
+    behind = world.fill((f"load.task_{number}" for number in range(600)), ago=100.0005, apart=0.001)
+
+    sizes = [world.ship()["size"] for _ in range(3)]
+
+    assert sizes[1:] == [0, 0]
+    assert set(marquez.keys) == {*first, *behind}
+    assert max(Counter(marquez.keys).values()) <= 2
+
+
+def test_late_commits_that_time_does_not_suffice_for_are_counted_when_they_are_sent(world: World) -> None:
+    marquez = world.stream(in_flight=1)
+    world.fill((f"load.task_{number}" for number in range(20)), ago=100, apart=0.01)
+    world.ship()
+    world.fill((f"load.task_{number}" for number in range(60)), ago=200, apart=0.1)
+    marquez.before = lambda _: asyncio.sleep(0.02)
+
+    answers = [world.ship(seconds=5.5 + 0.3)]
+    while not answers[-1]["complete"]:
+        answers.append(world.ship())
+
+    assert answers[0]["size"] < 60
+    assert [answer["outputs"]["marquez"]["lateCommits"] for answer in answers] == [answer["size"] for answer in answers]
+    assert sum(answer["size"] for answer in answers) == 60

@@ -105,4 +105,10 @@ class OutOfTime(ExporterStopped):
 
 
 class ExportFailed(WaybillError):
-    """One or more tasks of a flow failed. The message names each exporter, its reason and what was delivered before."""
+    """One or more tasks of a flow failed. The message names each exporter, its reason and what was delivered before.
+
+    Attributes:
+        again: whether the run is to be continued all the same: others ran out of time, and moved.
+    """
+
+    again = False

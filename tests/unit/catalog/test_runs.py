@@ -10,6 +10,7 @@ import pytest
 from waybill.ids import uuid7
 from waybill.model.asset import TABLE, AssetRef
 from waybill.model.event import LineageEvent
+from waybill.store.aws import client
 from waybill.store.hours import Hours
 from waybill.store.shards import hour_of
 
@@ -165,3 +166,18 @@ def put_event(stack: StackInMemory, moment: datetime, run: str) -> None:
     item = {"bucket": {"S": f"{hour_of(moment)}#2"}, "id": {"S": uuid7(moment)}, "body": {"S": event.to_body()}}
     stack.dynamodb.put_item(TableName=stack.settings.lineage_table, Item=item)
     Hours(stack.dynamodb, stack.settings.catalog_table, timedelta(days=400)).add([hour_of(moment)])
+
+
+def test_an_event_whose_body_is_gone_is_passed_over(api: CatalogClient, stack: StackInMemory) -> None:
+    table = stack.settings.lineage_table
+    dynamodb = client("dynamodb")
+    (newest, *_) = sorted(
+        (item for item in dynamodb.scan(TableName=table)["Items"] if "body" in item),
+        key=lambda item: item["id"]["S"],
+        reverse=True,
+    )
+    del newest["body"]
+    dynamodb.put_item(TableName=table, Item=newest | {"object": {"S": "events/gone.json"}})
+
+    assert found(api, EVENTS) == ["r2", "r1"]
+    assert found(api, EVENTS, assetId__EQUALS="orders") == ["r2", "r1"]

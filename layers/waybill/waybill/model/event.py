@@ -139,6 +139,8 @@ def _require_types(said: dict[str, Any]) -> None:
             "".join([*texts.keys(), *texts.values()])
     datetime.fromisoformat(said["startDate"])
     datetime.fromisoformat(said["endDate"])
+    if said.get("executionStartDate"):
+        datetime.fromisoformat(said["executionStartDate"])
 
 
 def event_of(report: TaskRunReport, bundle: Bundle, number: int) -> LineageEvent:

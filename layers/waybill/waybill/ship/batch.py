@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from waybill.ship.reader import Reader
     from waybill.ship.resolve import Prepared, Resolver
 
+STEPS_PER_LOOK = 64
+"""Events, or hours of a shard that hold none, between two looks at the clock."""
+
 LEAST_SECONDS = 5.0
 """With less time than this left, the batch is closed and committed."""
 
@@ -137,15 +140,15 @@ class Batch:
         ahead.swept_to(self._reader.horizon)
         shards = [self._shard(number, ahead, tracker) for number, tracker in trackers.items()]
         self._complete, self._full = True, False
-        for count, (key, number, item) in enumerate(heapq.merge(*shards, key=lambda step: step[0])):
+        for count, (key, number, item) in enumerate(heapq.merge(*shards, key=lambda step: step[0]), 1):
             if item is None:
                 trackers[number].border(key)
-                continue
-            self._passed(item)
-            trackers[number].add(key, passed=True)
-            self.reached = key
-            yield number, item
-            if count % 64 == 0:
+            else:
+                self._passed(item)
+                trackers[number].add(key, passed=True)
+                self.reached = key
+                yield number, item
+            if count % STEPS_PER_LOOK == 0:
                 self._full = self._exporter.full()
                 if self._full or self._deadline.remaining() < LEAST_SECONDS:
                     self._complete = False

@@ -95,7 +95,7 @@ async def run_flow(
 
     Raises:
         InvalidFlow: a task may not do what it asks.
-        ExportFailed: after all tasks, naming every exporter that stopped.
+        ExportFailed: after all tasks, naming every exporter that stopped; it says, too, whether to continue.
     """
     deadline = Deadline(max(0.0, seconds - max(LEAST_RESERVE, seconds / 20)))
     answers: dict[str, TaskAnswer] = {}
@@ -113,10 +113,11 @@ async def run_flow(
             if measure is not None:
                 measure(flow, task.id, answers[task.id])
             failures += [f"{task.id}.{exporter}: {reason}" for exporter, reason in answers[task.id].failures.items()]
+    again = any(answer.moved and not answer.complete for answer in answers.values())
     if failures:
-        raise ExportFailed("\n".join(failures + refused))
+        failed = ExportFailed("\n".join(failures + refused))
+        failed.again = again
+        raise failed
     if refused:
         raise InvalidFlow(refused)
-    outputs = {task_id: answer.as_json() for task_id, answer in answers.items()}
-    again = any(answer.moved and not answer.complete for answer in answers.values())
-    return {"outputs": outputs}, again
+    return {"outputs": {task_id: answer.as_json() for task_id, answer in answers.items()}}, again

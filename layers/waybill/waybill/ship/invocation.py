@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from waybill.errors import InvalidFlow
+from waybill.errors import ExportFailed, InvalidFlow
 from waybill.settings import settings
 from waybill.ship.flow import FLOW_OR_POINTER, load_flow, require_files_only, run_flow
 from waybill.ship.metrics import publish
@@ -39,11 +39,20 @@ def ship_lineage(event: Any, context: LambdaContext, logger: Logger, *, files_on
         publish(flow, task_id, answer)
         _tell(logger, task_id, answer)
 
+    def go_on() -> None:
+        if flow.continuation < settings().continue_runs:
+            _continue(event, flow, context)
+            logger.info("time ran out; going on in another invocation", continuation=flow.continuation + 1)
+
     seconds = context.get_remaining_time_in_millis() / 1000
-    answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id, measure))
-    if again and flow.continuation < settings().continue_runs:
-        _continue(event, flow, context)
-        logger.info("time ran out; going on in another invocation", continuation=flow.continuation + 1)
+    try:
+        answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id, measure))
+    except ExportFailed as failed:
+        if failed.again:
+            go_on()
+        raise
+    if again:
+        go_on()
     return answer
 
 

@@ -14,21 +14,35 @@ if TYPE_CHECKING:
     from waybill.ship.tracker import Tracker
 
 AT_ONCE = 100
+MOST_OWED = 2_000
+"""Late commits that a position names at a time, so that its item stays far below 400 KB."""
+
+Owed = list[tuple[int, "Tracker", list[str]]]
+"""By shard, the sort keys of late commits."""
 
 
-async def late_commits(
-    position: Position, trackers: Iterable[tuple[int, Tracker]], reader: Reader, resolver: Resolver
-) -> AsyncIterator[tuple[int, Tracker, Prepared]]:
-    """Return the late commits of all shards, each with its shard.
+async def sweep(position: Position, trackers: Iterable[tuple[int, Tracker]], reader: Reader) -> tuple[Owed, bool]:
+    """Look for late commits in all shards, and write them down in the position; tell whether these are all.
 
-    All are written down in the position before the first is returned: it may go on, and they are not lost.
+    Once written down they are not lost when it goes on. Where they are not all, it must not go on.
     """
-    owed = []
+    found: Owed = []
+    room, all_found = MOST_OWED, True
     for number, tracker in trackers:
         keys = await asyncio.to_thread(reader.late, number, tracker.position, position)
-        tracker.position.owed = set(keys)
-        owed.append((number, tracker, keys))
-    position.swept_to(reader.horizon)
+        owed_before = tracker.position.owed
+        keys.sort(key=lambda key: (key not in owed_before, key))
+        taken = keys[: max(room, len(owed_before))]
+        room, all_found = max(0, room - len(taken)), all_found and len(taken) == len(keys)
+        tracker.position.owed = set(taken)
+        found.append((number, tracker, sorted(taken)))
+    if all_found:
+        position.swept_to(reader.horizon)
+    return found, all_found
+
+
+async def prepared_late(owed: Owed, reader: Reader, resolver: Resolver) -> AsyncIterator[tuple[int, Tracker, Prepared]]:
+    """Return late commits ready to be sent, each with its shard; those that have left the log are owed no more."""
     for number, tracker, keys in owed:
         for start in range(0, len(keys), AT_ONCE):
             part = keys[start : start + AT_ONCE]

@@ -19,7 +19,7 @@ from waybill.clock import from_millis
 from waybill.ids import uuid7_floor, uuid7_millis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 WINDOW_MILLIS = 11 * 60_000
 """Late commits are looked for over the last 10 minutes; the rest is for clocks."""
@@ -74,7 +74,10 @@ class Recent:
             del self._slices[number]
 
     def missing(self, present: Iterable[str]) -> list[str]:
-        """Return those of the ids present in the log, in the window before the position, that were not passed."""
+        """Return those of the ids present in the log, in the window before the position, that were not passed.
+
+        Where that cannot be told, those of a cell count as not passed, from now on too.
+        """
         by_cell: dict[tuple[int, int], dict[int, str]] = {}
         for key in present:
             mark = _hash(key)
@@ -82,7 +85,11 @@ class Recent:
         found: list[str] = []
         for (number, cell), keys in by_cell.items():
             count, xor = self._slices.get(number, {}).get(cell, (0, 0))
-            found += [keys[mark] for mark in _others(list(keys), count, xor)]
+            others = _others(list(keys), count, xor)
+            if others is None:
+                # All are sent again, and counted anew as they are: else the next sweep would not know them either.
+                self._slices[number][cell] = (0, 0)
+            found += [keys[mark] for mark in keys if others is None or mark in others]
         return sorted(found)
 
     def _count(self, key: str, step: int) -> None:
@@ -124,16 +131,15 @@ def _hash(key: str) -> int:
     return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
 
 
-def _others(marks: Sequence[int], count: int, xor: int) -> Sequence[int]:
-    """Return the marks but for those, so many of them, whose XOR is given; all where that cannot be told."""
+def _others(marks: Sequence[int], count: int, xor: int) -> Collection[int] | None:
+    """Return the marks but for those, so many of them, whose XOR is given; None where that cannot be told."""
     others = len(marks) - count
     if others < 0:
-        return marks
+        return None
     if others <= count:
-        found = _with_xor(marks, others, xor ^ _xor_of(marks))
-        return marks if found is None else found
+        return _with_xor(marks, others, xor ^ _xor_of(marks))
     given = _with_xor(marks, count, xor)
-    return marks if given is None else [mark for mark in marks if mark not in given]
+    return None if given is None else set(marks).difference(given)
 
 
 def _with_xor(marks: Sequence[int], amount: int, xor: int) -> Sequence[int] | None:

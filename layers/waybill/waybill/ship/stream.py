@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from waybill.errors import ExporterStopped, OutOfTime
 from waybill.ship.checkpoints import TROUBLE, Checkpoints
 from waybill.ship.jobs import Jobs, Parcel
-from waybill.ship.late import late_commits
+from waybill.ship.late import prepared_late, sweep
 from waybill.ship.ledger import Counts
 from waybill.ship.together import together
 from waybill.ship.tracker import Tracker
@@ -156,14 +156,19 @@ class Stream:
 
     async def _send_late(self, trackers: Sequence[tuple[int, Tracker]]) -> None:
         """Send what was committed late before anything else."""
-        async for number, tracker, prepared in late_commits(self.position, trackers, self._reader, self._resolver):
-            if prepared.delivery is None:
-                await self._put_aside(prepared)
-                tracker.late(prepared.key)
-            else:
-                self.counts.late_commits += 1
+        all_found = False
+        while not all_found and not self._over():
+            owed, all_found = await sweep(self.position, trackers, self._reader)
+            async for number, tracker, prepared in prepared_late(owed, self._reader, self._resolver):
+                if prepared.delivery is None:
+                    await self._put_aside(prepared)
+                    tracker.late(prepared.key)
+                    continue
                 self._jobs.put(Parcel(prepared.delivery, number, tracker, None))
-                await self._room(tracker)
+                if not await self._room(tracker):
+                    return
+            if not all_found:
+                await self._drained()
 
     async def _put_aside(self, prepared: Prepared) -> None:
         if prepared.fault is not None:
@@ -199,6 +204,7 @@ class Stream:
         self._ledger.tally.known(parcel.number, key)
         self.position.last = max(self.position.last, key)
         if parcel.entry is None:
+            self.counts.late_commits += 1
             parcel.tracker.late(key)
         else:
             parcel.tracker.done(parcel.entry)

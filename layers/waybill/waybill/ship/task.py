@@ -107,7 +107,8 @@ class _TaskRun:
         """Ship to the exporters: batches one after the other, then the others side by side; then delete if asked."""
         reader = self._reader()
         configs = self._claimed(reader)
-        deletion = self._deletion(reader) if self._task.delete else None
+        deletable = self._task.delete and len(configs) == len(self._task.asset_exporters)
+        deletion = self._deletion(reader) if deletable else None
         exporters = [(config, self._services.exporter(config, self._run)) for config in configs]
         streams = [(config, exporter) for config, exporter in exporters if isinstance(exporter, StreamExporter)]
         batches = [(config, exporter) for config, exporter in exporters if not isinstance(exporter, StreamExporter)]

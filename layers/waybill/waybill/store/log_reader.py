@@ -40,11 +40,14 @@ class LogItem:
 def log_item(item: dict[str, Any], objects: Objects) -> LogItem:
     """Make an item of the table ready to be read; a large body is fetched from S3."""
     key = item["id"]["S"]
-    if "object" in item:
-        name = item["object"]["S"]
-        body = objects.find(name)
-        return LogItem(key, "", f"its body {name} is not in S3 any more") if body is None else LogItem(key, body)
-    return LogItem(key, item["body"]["S"]) if "body" in item else LogItem(key, "", "it has no body")
+    inline = item.get("body")
+    if inline is not None:
+        return LogItem(key, inline["S"]) if "S" in inline else LogItem(key, "", "its body is no text")
+    name = item.get("object", {}).get("S")
+    if not name:
+        return LogItem(key, "", "it has no body")
+    body = objects.find(name)
+    return LogItem(key, "", f"its body {name} is not in S3 any more") if body is None else LogItem(key, body)
 
 
 @dataclass(frozen=True, slots=True)
