@@ -15,6 +15,7 @@ from waybill.clock import utc_now
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
+    from pathlib import Path
 
     from waybill.export.files.exporter import FileExporter
     from waybill.export.files.verify import Findings
@@ -36,14 +37,23 @@ ExpireOrphans = Annotated[
 
 @app.command(name="list")
 def list_(flow: FlowFile, stack: StackName = DEFAULT_STACK) -> None:
-    """List the files that count: address, events, bytes."""
-    from waybill.export.files.manifest import read_manifest
-    from waybill.model.flow import parse_flow
+    """List the files that count: address, events, bytes; exit with 1 when a manifest cannot be read."""
+    from waybill.export.files.manifest import DamagedManifestError
 
-    for _, _, exporter in _exporters(_services(stack), parse_flow(read_flow(flow))):
-        for _, body in exporter.manifests.all():
-            for file in read_manifest(body).files:
+    unread = False
+    document = _flow_of_files(flow)
+    for _, _, exporter in _exporters(_services(stack), document):
+        for key in exporter.manifests.look().manifests:
+            try:
+                files = exporter.manifests.read(key).files
+            except DamagedManifestError as error:
+                unread = True
+                typer.echo(f"{exporter.destination.uri(key)} {error}", err=True)
+                continue
+            for file in files:
                 typer.echo(f"{file.uri}\t{file.lines}\t{file.bytes}")
+    if unread:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -55,15 +65,14 @@ def verify(
     Wrong are events that are missing or stand in files more than once, and files that are damaged. Files that no
     manifest names are left over from runs that were cut short; they do no harm.
     """
-    from waybill.model.flow import parse_flow
-
-    found = findings(_services(stack), parse_flow(read_flow(flow)), utc_now(), expire_orphans=expire_orphans)
+    document = _flow_of_files(flow)
+    found = findings(_services(stack), document, utc_now(), expire_orphans=expire_orphans)
     if as_json:
         typer.echo(json.dumps({name: asdict(one) for name, one in found.items()}, indent=2))
     else:
         for name, one in found.items():
             _show(name, one)
-    if not all(one.sound for one in found.values()):
+    if not all(one.sound and one.not_tagged is None for one in found.values()):
         raise typer.Exit(1)
 
 
@@ -80,6 +89,7 @@ def findings(services: Services, flow: Flow, now: datetime, *, expire_orphans: b
         ExporterStopped: S3 does not answer.
         InvalidOffset: what is stored is no position.
     """
+    from waybill.export.files.verify import expire_orphans as expire
     from waybill.export.files.verify import verify as check
     from waybill.ship.shipped import shipped_by
 
@@ -88,9 +98,19 @@ def findings(services: Services, flow: Flow, now: datetime, *, expire_orphans: b
         shipped = shipped_by(services, exporter.run, task, exporter.id)
         found[name] = check(exporter.destination, exporter.manifests, shipped, now)
         if expire_orphans:
-            destination = exporter.destination
-            destination.give_up([destination.key(uri) for uri in found[name].orphans])
+            expire(exporter.destination, found[name])
     return found
+
+
+def _flow_of_files(path: Path) -> Flow:
+    """Read a flow document that has a file exporter."""
+    from waybill.export.files.config import FileAssetExporter
+    from waybill.model.flow import parse_flow
+
+    flow = parse_flow(read_flow(path))
+    if not any(isinstance(each, FileAssetExporter) for task in flow.shippers for each in task.asset_exporters):
+        raise typer.BadParameter("the flow has no FileAssetExporter", param_hint="--flow")
+    return flow
 
 
 def _services(stack: str) -> Services:
@@ -116,6 +136,8 @@ def _show(name: str, found: Findings) -> None:
     typer.echo(f"{name}: {found.lines} events in {found.files} files, {found.manifests} manifests")
     if not found.compared:
         typer.echo("  filters on assets decided what was filed: what is missing cannot be told")
+    if found.older:
+        typer.echo(f"  older: {found.older} events of the log are from before all files here, and were not looked for")
     kinds = {
         "missing": found.missing,
         "double": found.double,
@@ -128,5 +150,9 @@ def _show(name: str, found: Findings) -> None:
             typer.echo(f"  {kind}: {thing}")
         if len(things) > SHOWN:
             typer.echo(f"  {kind}: and {len(things) - SHOWN} more")
+    if found.tagged:
+        typer.echo(f"  tagged: {found.tagged} orphans expire")
+    if found.not_tagged is not None:
+        typer.echo(f"  not tagged: {len(found.orphans) - found.tagged} orphans: {found.not_tagged}")
     if found.sound:
         typer.echo("  each event stands in exactly one file" if found.compared else "  no event stands in two files")

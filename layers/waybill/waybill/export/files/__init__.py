@@ -6,5 +6,5 @@
 - `series`: lines go in, files come out; `pipeline`, `compression` and `upload` are their way to the `destination`.
 - `manifest`: the commit: which files count, and up to where.
 - `exporter`: the exporter that the engine drives.
-- `verify`: reads manifests and files back and compares them with the log.
+- `verify`: compares manifests and files with the log; `reading` reads the files back.
 """

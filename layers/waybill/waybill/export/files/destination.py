@@ -11,7 +11,7 @@ from waybill.errors import ExporterStopped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import TagTypeDef
 
@@ -69,8 +69,17 @@ class Destination:
     def give_up(self, keys: Sequence[str]) -> None:
         """Let files expire that no manifest will name. Never raises: `waybill files verify` finds them too."""
         for key in keys if self.own else ():
-            with suppress(ExporterStopped), self.told("tag a file"):
-                self.s3.put_object_tagging(Bucket=self.bucket, Key=key, Tagging={"TagSet": [UNCOMMITTED]})
+            with suppress(ExporterStopped):
+                self.tag(key)
+
+    def tag(self, key: str) -> None:
+        """Let a file of the stack's bucket expire.
+
+        Raises:
+            ExporterStopped: S3 refused or did not answer.
+        """
+        with self.told("tag a file"):
+            self.s3.put_object_tagging(Bucket=self.bucket, Key=key, Tagging={"TagSet": [UNCOMMITTED]})
 
     @contextmanager
     def told(self, action: str) -> Iterator[None]:
@@ -83,14 +92,24 @@ class Destination:
 
         try:
             yield
-        except ClientError as error:
-            code = error_code(error)
-            reason = _ADVICE.get(code) or f"{code}: {error.response.get('Error', {}).get('Message', '')}".rstrip(": ")
+        except (ClientError, BotoCoreError) as error:
+            reason = _ADVICE.get(error_code(error)) or refusal(error)
             raise ExporterStopped(f"cannot {action} in s3://{self.bucket}: {reason}") from error
-        except BotoCoreError as error:
-            raise ExporterStopped(f"cannot {action} in s3://{self.bucket}: {error}") from error
 
 
-def error_code(error: ClientError) -> str:
-    """Return the code of an error of S3."""
-    return error.response.get("Error", {}).get("Code", "")
+def refusal(error: ClientError | BotoCoreError) -> str:
+    """Say why S3 did not do what was asked for."""
+    code, message = error_code(error), _said(error, "Message")
+    if not code:
+        return str(error)
+    return "it is not there" if code == "NoSuchKey" else f"{code}: {message}".rstrip(": ")
+
+
+def error_code(error: ClientError | BotoCoreError) -> str:
+    """Return the code of an error of S3; an empty text where S3 did not answer."""
+    return _said(error, "Code")
+
+
+def _said(error: ClientError | BotoCoreError, name: str) -> str:
+    answer = getattr(error, "response", None)
+    return str(answer.get("Error", {}).get(name, "")) if isinstance(answer, dict) else ""

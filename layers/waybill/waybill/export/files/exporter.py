@@ -9,7 +9,7 @@ from waybill.clock import utc_now
 from waybill.export.files.destination import Destination
 from waybill.export.files.keys import name_time, parse_key
 from waybill.export.files.lines import NoLineError, renderer
-from waybill.export.files.manifest import FileEntry, Manifest, Manifests, Rejection
+from waybill.export.files.manifest import START_IN_NAMES, FileEntry, Manifest, Manifests, Rejection
 from waybill.export.files.series import Series
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class FileExporter:
         self._rejected = []
         run, config = self.run, self._config
         origin = (config.log_file_prefix, run.flow_id, run.task_id, config.id, name_time(run.started))
-        name = "-".join((*origin, self.manifests.owner, self.manifests.digest(start)[:12], self._attempt))
+        name = "-".join((*origin, self.manifests.owner, self.manifests.digest(start)[:START_IN_NAMES], self._attempt))
         self._series = Series(config, self.destination, run.started, name)
 
     def write(self, delivery: Delivery) -> None:

@@ -6,12 +6,13 @@ Whoever writes it first from a start has decided what counts; everybody else tak
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from waybill.errors import ExporterStopped, WaybillError
-from waybill.export.files.destination import Destination, error_code
+from waybill.export.files.destination import Destination, error_code, refusal
 from waybill.model.fields import Document, Instant
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 FOLDER = "_manifests/"
 """Athena, Hive and Spark leave out names that begin with an underscore when they read the files beside it."""
 TRIES = 5
+START_IN_NAMES = 12
+"""Characters of a start's digest that the names of its files have."""
 
 
 class DamagedManifestError(WaybillError):
@@ -90,6 +93,14 @@ class Manifest(Document):
         return [file.uri for file in self.files]
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an exporter wrote, whether it counts or not: keys of manifests; keys of files with the time of writing."""
+
+    manifests: list[str]
+    files: list[tuple[str, datetime]]
+
+
 class Manifests:
     """The manifests of one exporter of one task.
 
@@ -107,7 +118,8 @@ class Manifests:
         self._identity = owner
         self.owner = _digest(owner)[:8]
         self._root = root
-        self.folder = f"{root}{FOLDER}{'/'.join(owner[:4])}/"
+        self._below_root = f"{FOLDER}{'/'.join(owner[:4])}/"
+        self.folder = f"{root}{self._below_root}"
 
     def key(self, digest: str) -> str:
         """Return the key of the manifest of a start, by its digest."""
@@ -148,26 +160,44 @@ class Manifests:
                 return counted
         raise ExporterStopped(f"cannot write {self._to.uri(key)}: others write it all the time; try again")
 
-    def all(self) -> Iterator[tuple[str, bytes]]:
-        """Walk over the keys and bodies of all manifests, in no order that means anything.
+    def read(self, key: str) -> Manifest:
+        """Read a manifest by its key.
+
+        Raises:
+            DamagedManifestError: it is none, or S3 does not give it out.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return read_manifest(self._body(key))
+        except (ClientError, BotoCoreError) as error:
+            raise DamagedManifestError(f"cannot be read: {refusal(error)}") from None
+
+    def files_of(self, key: str) -> str:
+        """Return the part that the names of all files of a manifest have, and those of no other; it names no others."""
+        return f"-{self.owner}-{name_of(key)[:START_IN_NAMES]}-"
+
+    def look(self) -> Written:
+        """Look for all manifests and files of the exporter.
+
+        Where `key` was another once, the manifests of the files below the root lie in a folder above or below it.
 
         Raises:
             ExporterStopped: S3 does not answer.
         """
-        with self._to.told(f"list {self.folder}"):
-            for key in self._keys(self.folder):
-                yield key, self._body(key)
-
-    def files(self) -> Iterator[tuple[str, datetime]]:
-        """Walk over the keys, and times of writing, of all files of the exporter, whether they count or not.
-
-        Raises:
-            ExporterStopped: S3 does not answer.
-        """
+        steps = self._root.split("/")[:-1]
+        above = ["".join(f"{step}/" for step in steps[:count]) for count in range(len(steps))]
+        written = Written([], [])
         with self._to.told(f"list {self._root}"):
+            for folder in above:
+                written.manifests.extend(self._keys(f"{folder}{self._below_root}"))
             for item in self._listed(self._root):
-                if f"-{self.owner}-" in item["Key"].rpartition("/")[2]:
-                    yield item["Key"], item["LastModified"]
+                key, name = item["Key"], name_of(item["Key"])
+                if f"/{key}".endswith(f"/{self._below_root}{name}"):
+                    written.manifests.append(key)
+                elif f"-{self.owner}-" in name:
+                    written.files.append((key, item["LastModified"]))
+        return written
 
     def _keys(self, prefix: str) -> Iterator[str]:
         """Walk over the keys with a prefix.
@@ -198,6 +228,11 @@ class Manifests:
                 return False
             raise
         return True
+
+
+def name_of(key: str) -> str:
+    """Return the last step of a key or an address."""
+    return key.rpartition("/")[2]
 
 
 def _digest(parts: tuple[str, ...]) -> str:
