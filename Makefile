@@ -72,16 +72,16 @@ lint: .venv/.made ## ruff and strict mypy
 	@mypy
 
 .PHONY: lint-template
-lint-template: $(ENVIRONMENTS) ## sam validate, cfn-lint with the rules for serverless
+lint-template: $(ENVIRONMENTS) .tools/audit/.made ## sam validate, cfn-lint with the rules for serverless, checkov
 	@sam validate --lint --region us-east-1
 	@# WS1004 looks for a log group by the function's default name; ours are named in LoggingConfig, which a test asserts.
 	@cfn-lint --append-rules cfn_lint_serverless.rules --ignore-checks WS1004 -- template.yaml
+	@.tools/audit/bin/checkov --config-file .checkov.yaml 2>/dev/null
 
 PYTEST ?= -n 2 --dist loadfile
 
 .PHONY: audit
-audit: .tools/audit/.made ## checkov over the template, and known vulnerabilities of what is in the layer; needs the network
-	@.tools/audit/bin/checkov --config-file .checkov.yaml 2>/dev/null
+audit: .tools/audit/.made ## known vulnerabilities of what is in the layer; asks PyPI
 	@.tools/audit/bin/pip-audit --disable-pip --require-hashes --strict --requirement layers/dependencies/requirements.txt
 
 .PHONY: test
