@@ -79,5 +79,6 @@ def test_as_json_it_is_for_programs() -> None:
                 {"id": "marquez", "shippedUpTo": "2026-12-01T09:00:00.000Z", "waiting": 3, "waitingSeconds": 300},
                 {"id": "file", "shippedUpTo": "2026-12-01T09:00:00.000Z", "waiting": 0, "waitingSeconds": None},
             ],
+            "faults": [],
         }
     ]

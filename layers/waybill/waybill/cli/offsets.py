@@ -35,6 +35,9 @@ def show(*, count: Count = True, as_json: AsJson = False, stack: StackName = DEF
     columns = ("namespace", "key", "exporter", "shipped up to", "waiting", "for", "lease")
     rows = [(offset.namespace, offset.key, *row, _lease(offset)) for offset in offsets for row in _rows(offset, now)]
     show_table(columns, rows, "No task has shipped yet.")
+    for offset in offsets:
+        for fault in offset.faults:
+            typer.echo(fault, err=True)
 
 
 @app.command()
@@ -95,6 +98,7 @@ def _document(offset: TaskOffset, now: datetime) -> dict[str, Any]:
             }
             for exporter in offset.exporters
         ],
+        "faults": list(offset.faults),
     }
 
 

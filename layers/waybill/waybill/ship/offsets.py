@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from waybill.clock import from_millis
-from waybill.errors import InvalidDocument
+from waybill.errors import InvalidDocument, InvalidOffset
 from waybill.ids import uuid7_floor, uuid7_millis
 from waybill.ship.position import Position
 from waybill.ship.reader import Reader, hour_of_key
@@ -44,7 +44,11 @@ class ExporterOffset:
 
 @dataclass(frozen=True, slots=True)
 class TaskOffset:
-    """How far one task is, and who ships it at the moment."""
+    """How far one task is, and who ships it at the moment.
+
+    Attributes:
+        faults: what of it cannot be read, and how to go on.
+    """
 
     namespace: str
     key: str
@@ -52,6 +56,7 @@ class TaskOffset:
     owner: str | None
     until: datetime | None
     exporters: tuple[ExporterOffset, ...]
+    faults: tuple[str, ...] = ()
 
 
 class Offsets:
@@ -66,11 +71,7 @@ class Offsets:
         return cls(services_of(settings))
 
     def all(self, *, count: bool) -> list[TaskOffset]:
-        """Return every task's offset; with `count` the log above the positions is read.
-
-        Raises:
-            InvalidOffset: what is stored is no position.
-        """
+        """Return every task's offset; with `count` the log above the positions is read."""
         return [self._offset(state, count=count) for state in self._services.states.all()]
 
     def reset(self, namespace: str, key: str) -> None:
@@ -89,8 +90,11 @@ class Offsets:
 
         Raises:
             InvalidDocument: no task has shipped under the key.
+            InvalidOffset: what stands there is no state.
         """
         state = self._state(namespace, key)
+        if state.fault is not None:
+            raise InvalidOffset(state.fault)
         generation = uuid.uuid4().hex
         start = self._reader().start(uuid7_floor(moment)).to_json()
         self._services.states.begin(namespace, key, generation, dict.fromkeys(state.positions, start))
@@ -111,8 +115,13 @@ class Offsets:
 
     def _offset(self, state: State, *, count: bool) -> TaskOffset:
         exporters = []
+        faults = [] if state.fault is None else [state.fault]
         for exporter_id, body in state.positions.items():
-            position = Position.from_json(body, f"{state.namespace} {state.key} of {exporter_id}")
+            try:
+                position = Position.from_json(body, f"{state.namespace} {state.key} of {exporter_id}")
+            except InvalidOffset as error:
+                faults.append(str(error))
+                continue
             waiting, oldest = self._waiting(position) if count else (None, None)
             exporters.append(ExporterOffset(exporter_id, _recorded(position.lowest), waiting, oldest))
         held = state.until is not None and state.until > self._services.clock()
@@ -123,6 +132,7 @@ class Offsets:
             state.owner if held else None,
             state.until if held else None,
             tuple(exporters),
+            tuple(faults),
         )
 
     def _waiting(self, position: Position) -> tuple[int, datetime | None]:

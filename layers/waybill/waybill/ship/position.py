@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from waybill.errors import InvalidOffset
-from waybill.ids import long_uuid, short_uuid
+from waybill.clock import from_millis
+from waybill.ids import as_uuid, long_uuid, short_uuid, uuid7_millis
 from waybill.ship.recent import Recent, window_start
+from waybill.store.shards import FIRST, hour_of, hour_start
+from waybill.store.state_items import no_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +47,8 @@ class ShardPosition:
     def from_json(cls, said: dict[str, Any]) -> ShardPosition:
         """Read what `to_json` returned."""
         answered = set(map(long_uuid, said["answered"]))
-        return cls(said["key"], answered, set(said.get("owed", ())), Recent.from_json(said["recent"]))
+        owed = set(map(_key, said.get("owed", ())))
+        return cls(_key(said["key"]), answered, owed, Recent.from_json(said["recent"]))
 
 
 @dataclass(slots=True)
@@ -143,23 +146,52 @@ class Position:
             InvalidOffset: the text is no position.
         """
         try:
-            said: dict[str, Any] = orjson.loads(text)
-            return cls(
-                said["since"],
-                said["generation"],
-                _shards(said["shards"]),
-                said["last"],
-                _shards(said.get("before", {})),
-                said.get("swept", ""),
-                {int(number): key for number, key in said.get("deleted", {}).items()},
-                said.get("deleting", []),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
-            raise InvalidOffset(f"{name}: holds no position; delete it to start again from lookbackPeriod") from error
+            return cls._of(orjson.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as error:
+            raise no_position(name) from error
+
+    @classmethod
+    def _of(cls, said: dict[str, Any]) -> Position:
+        if not said["shards"]:
+            raise ValueError("no shards")
+        return cls(
+            _key(said["since"]),
+            _generation(said["generation"]),
+            _shards(said["shards"]),
+            _key_or_none(said["last"]),
+            _shards(said.get("before", {})),
+            _key_or_none(said.get("swept", "")),
+            {int(number): _key(key) for number, key in said.get("deleted", {}).items()},
+            list(map(_place, said.get("deleting", ()))),
+        )
 
 
 def _begun(key: str, numbers: list[int]) -> dict[int, ShardPosition]:
     return {number: ShardPosition(key, recent=Recent.of(len(numbers))) for number in numbers}
+
+
+def _key(said: str) -> str:
+    """Take a sort key, one with an instant in it that there is."""
+    if as_uuid(said) != said:
+        raise ValueError(said)
+    from_millis(uuid7_millis(said))
+    return said
+
+
+def _key_or_none(said: str) -> str:
+    return said if said == "" else _key(said)
+
+
+def _generation(said: str) -> str:
+    if said != FIRST and hour_of(hour_start(said)) != said:
+        raise ValueError(said)
+    return said
+
+
+def _place(said: str) -> str:
+    """Take an event of a deletion, `<shard>/<sort key>`."""
+    number, _, key = said.partition("/")
+    return f"{int(number)}/{_key(key)}"
 
 
 def _shards(said: dict[str, Any]) -> dict[int, ShardPosition]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from waybill.clock import iso, utc_now
-from waybill.errors import InvalidFlow, InvalidOffset, LeaseLost
+from waybill.errors import InvalidFlow, LeaseLost
+from waybill.store.state_items import is_state, moment, no_position, no_state, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 LEASE = timedelta(seconds=60)
 """How long a lease holds without a renewal."""
@@ -77,6 +79,8 @@ class KeyValueStore:
                 "SET #owner = :owner, #until = :until, fence = if_not_exists(fence, :zero) + :one, "
                 "generation = if_not_exists(generation, :generation), flow = :flow, task = :task",
                 "(attribute_not_exists(#until) OR #until < :now) AND "
+                "(attribute_not_exists(generation) OR attribute_type(generation, :text)) AND "
+                "(attribute_not_exists(fence) OR attribute_type(fence, :number)) AND "
                 "(attribute_not_exists(flow) OR (flow = :flow AND task = :task))",
                 {
                     ":owner": {"S": owner},
@@ -85,21 +89,16 @@ class KeyValueStore:
                     ":zero": {"N": "0"},
                     ":one": {"N": "1"},
                     ":generation": {"S": uuid.uuid4().hex},
+                    ":text": {"S": "S"},
+                    ":number": {"S": "N"},
                     ":flow": {"S": flow_id},
                     ":task": {"S": task_id},
                 },
             )
         except _Refused:
             return self._who_holds(namespace, key, flow_id, task_id, owner)
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ValidationException":
-                raise _no_state(namespace, key) from error
-            raise
-        try:
-            generation, fence = item["generation"]["S"], int(item["fence"]["N"])
-        except KeyError as error:
-            raise _no_state(namespace, key) from error
-        return Lease(namespace, key, generation, owner, fence, until, _text(item, "endFetchedDate"))
+        generation, fence = item["generation"]["S"], int(item["fence"]["N"])
+        return Lease(namespace, key, generation, owner, fence, until, text(item, "endFetchedDate"))
 
     def renew(self, lease: Lease) -> Lease:
         """Hold a lease longer.
@@ -135,19 +134,23 @@ class KeyValueStore:
         """Put the lease's fence on an exporter's position and return its body, or None when there is none yet.
 
         Raises:
+            InvalidOffset: what stands there is no text.
             LeaseLost: a newer owner has claimed it.
         """
+        name = position_key(lease, exporter_id)
         try:
             item = self._update(
                 lease.namespace,
-                position_key(lease, exporter_id),
+                name,
                 "SET fence = :fence, expires = :expires",
                 "attribute_not_exists(fence) OR fence < :fence",
                 {":fence": {"N": str(lease.fence)}, ":expires": self._expires()},
             )
         except _Refused:
             raise LeaseLost(f"{lease.key}: a newer run has taken over") from None
-        return _text(item, "body")
+        if "body" in item and text(item, "body") is None:
+            raise no_position(name)
+        return text(item, "body")
 
     def put_position(self, lease: Lease, exporter_id: str, body: str) -> None:
         """Store an exporter's position.
@@ -179,17 +182,17 @@ class KeyValueStore:
         item = self._client.get_item(TableName=self._table, Key=_key(namespace, key), ConsistentRead=True).get(
             "Item", {}
         )
-        flow, task = _text(item, "flow"), _text(item, "task")
+        if not is_state(item):
+            raise no_state(namespace, key)
+        flow, task = text(item, "flow"), text(item, "task")
         if flow is not None and (flow, task) != (flow_id, task_id):
             raise InvalidFlow(
                 [f"tasks.{task_id}.offsetKey: {key} is the state of task {task} of flow {flow}; use another offsetKey"]
             )
-        if "until" not in item:
+        until = moment(item, "until")
+        if until is None:
             return self.acquire(namespace, key, flow_id, task_id, owner)
-        try:
-            return Busy(item["owner"]["S"], datetime.fromisoformat(item["until"]["S"]))
-        except (KeyError, ValueError) as error:
-            raise _no_state(namespace, key) from error
+        return Busy(text(item, "owner") or "", until)
 
     def _fenced(self, lease: Lease, update: str, values: dict[str, Any]) -> None:
         try:
@@ -233,15 +236,12 @@ class KeyValueStore:
         return item
 
     def _expires(self) -> dict[str, str]:
-        return {"N": str(int((self._clock() + self._retention).timestamp()))}
+        """Return when an item of now expires: after every event that the log may have taken until it would have."""
+        return {"N": str(int((self._clock() + 2 * self._retention).timestamp()))}
 
 
 class _Refused(Exception):
     """A condition did not hold."""
-
-
-def _no_state(namespace: str, key: str) -> InvalidOffset:
-    return InvalidOffset(f"{namespace} {key}: holds no offset; delete it to start again from lookbackPeriod")
 
 
 def position_key(lease: Lease, exporter_id: str) -> str:
@@ -251,8 +251,3 @@ def position_key(lease: Lease, exporter_id: str) -> str:
 
 def _key(namespace: str, key: str) -> dict[str, Any]:
     return {"namespace": {"S": namespace}, "key": {"S": key}}
-
-
-def _text(item: dict[str, Any], name: str) -> str | None:
-    value: str | None = item.get(name, {}).get("S")
-    return value

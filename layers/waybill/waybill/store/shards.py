@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PARTITION = "shards"
-_FIRST = "0000"
+FIRST = "0000"
 _BORDERS_AHEAD = 2
 _WRONG_CLOCKS = timedelta(hours=1)
 """No writer's clock is further behind than this."""
@@ -83,7 +83,7 @@ class Shards:
         )
         found = [_generation(item) for page in pages for item in page["Items"]]
         if not found:
-            self._put(Generation(_FIRST, self._first, hour_of(self._clock() - _WRONG_CLOCKS)))
+            self._put(Generation(FIRST, self._first, hour_of(self._clock() - _WRONG_CLOCKS)))
             return self.generations()
         return found
 

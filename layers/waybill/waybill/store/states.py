@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from waybill.store.keyvalue import POSITION_MARK
+from waybill.store.state_items import is_state, moment, no_state, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class State:
     Attributes:
         owner: who holds the lease, or None.
         until: the end of the lease.
+        fault: why this is no state, or None; what can be read of it stands here all the same.
         positions: the JSON of each exporter's position, by exporter id.
     """
 
@@ -28,6 +30,7 @@ class State:
     end_fetched_date: str | None
     owner: str | None
     until: datetime | None
+    fault: str | None = None
     positions: dict[str, str] = field(default_factory=dict)
 
 
@@ -48,7 +51,7 @@ class States:
             state = states.get((item["namespace"]["S"], key))
             generation, _, exporter_id = rest.partition("#")
             if mark and state is not None and generation == state.generation and "body" in item:
-                state.positions[exporter_id] = item["body"]["S"]
+                state.positions[exporter_id] = text(item, "body") or ""
         return sorted(states.values(), key=lambda state: (state.namespace, state.key))
 
     def delete(self, namespace: str, key: str) -> None:
@@ -64,22 +67,24 @@ class States:
         self._client.update_item(
             TableName=self._table,
             Key={"namespace": {"S": namespace}, "key": {"S": key}},
-            UpdateExpression="SET generation = :generation, fence = fence + :one REMOVE #until, #owner",
+            UpdateExpression="SET generation = :generation, fence = if_not_exists(fence, :zero) + :one "
+            "REMOVE #until, #owner",
             ConditionExpression="attribute_exists(generation)",
             ExpressionAttributeNames={"#until": "until", "#owner": "owner"},
-            ExpressionAttributeValues={":generation": {"S": generation}, ":one": {"N": "1"}},
+            ExpressionAttributeValues={":generation": {"S": generation}, ":zero": {"N": "0"}, ":one": {"N": "1"}},
         )
 
 
 def _state(item: Mapping[str, Any]) -> State | None:
     if "generation" not in item:
         return None
-    until = item.get("until", {}).get("S")
+    namespace, key = item["namespace"]["S"], item["key"]["S"]
     return State(
-        item["namespace"]["S"],
-        item["key"]["S"],
-        item["generation"]["S"],
-        item.get("endFetchedDate", {}).get("S"),
-        item.get("owner", {}).get("S"),
-        datetime.fromisoformat(until) if until else None,
+        namespace,
+        key,
+        text(item, "generation") or "",
+        text(item, "endFetchedDate"),
+        text(item, "owner"),
+        moment(item, "until"),
+        None if is_state(item) else str(no_state(namespace, key)),
     )
