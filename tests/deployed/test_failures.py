@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,9 +64,9 @@ def failed_run(stack: Stack) -> None:
         time.sleep(0.2)
 
 
-def run(stack: Stack, command: str) -> tuple[int, list[str], list[str]]:
+def run(stack: Stack, *command: str) -> tuple[int, list[str], list[str]]:
     """The exit code of a command, what it said, and its errors."""
-    result = CliRunner(env={"COLUMNS": "250"}).invoke(app, ["failures", command, "--stack", stack.name])
+    result = CliRunner().invoke(app, ["failures", *command, "--stack", stack.name])
     return result.exit_code, result.stdout.splitlines(), result.stderr.splitlines()
 
 
@@ -87,7 +88,7 @@ def test_what_failed_is_listed_with_its_reason_and_stays(stack: Stack) -> None:
         (of_report,) = (line for line in lines if "ReportDeadLetterQueue" in line)
         (of_run,) = (line for line in lines if "FailureQueue" in line)
         assert "report company.data/nightly.build_fct_orders" in of_report
-        assert "refused, or failed five times" in of_report
+        assert "failed five times" in of_report
         assert "run of company.platform/broken" in of_run
         assert "tasks: " in of_run
     assert left(stack) == [1, 1]
@@ -137,4 +138,54 @@ def test_what_is_refused_again_stays_and_says_why(stack: Stack) -> None:
     assert code == 1
     assert errors[0].startswith("report company.data/nightly.build_fct_orders: ")
     assert errors[-1].startswith("state: ")
+    assert left(stack) == [1, 0]
+
+
+def listed(stack: Stack) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads("\n".join(run(stack, "list", "--json")[1]))
+    return found
+
+
+def test_a_report_that_is_refused_is_seen_whole_mended_handed_in_and_dropped(stack: Stack) -> None:
+    bad = report(flowId="nightly")
+    del bad["state"], bad["taskId"]
+    put(stack, "ReportDeadLetterQueue", bad)
+    put(stack, "ReportDeadLetterQueue", report(flowId="other"))
+
+    (failure,) = (each for each in listed(stack) if each["reason"] != "failed five times")
+    assert failure == {
+        "id": failure["id"],
+        "queue": "ReportDeadLetterQueue",
+        "what": "report company.data/nightly.?",
+        "time": failure["time"],
+        "reason": "refused: taskId: is required; state: is required",
+    }
+    assert abs(datetime.fromisoformat(failure["time"]) - datetime.now(UTC)) < timedelta(minutes=1)
+    for _ in range(2):
+        _, lines, _ = run(stack, "show", failure["id"])
+        assert json.loads("\n".join(lines)) == failure | {"payload": bad}
+
+    assert run(stack, "drop", failure["id"]) == (0, [f"{failure['id']} report company.data/nightly.?: dropped"], [])
+    assert left(stack) == [1, 0]
+    assert [each["what"] for each in listed(stack)] == ["report company.data/other.build_fct_orders"]
+
+
+def test_all_are_dropped_at_once(stack: Stack) -> None:
+    put(stack, "ReportDeadLetterQueue", report())
+    put(stack, "FailureQueue", {"detail-type": "Task Run Report", "source": "job", "detail": report()})
+    assert run(stack, "drop", "all")[0] == 0
+    assert left(stack) == [0, 0]
+
+
+def test_why_a_report_that_lies_elsewhere_failed_is_not_known(stack: Stack) -> None:
+    put(stack, "ReportDeadLetterQueue", {"report": "s3://reports/one.json"})
+    (failure,) = listed(stack)
+    assert failure["reason"] == "refused, or failed five times"
+
+
+@pytest.mark.parametrize("command", ["show", "drop"])
+def test_a_failure_that_is_not_there_is_named_and_the_others_stay(stack: Stack, command: str) -> None:
+    put(stack, "ReportDeadLetterQueue", report())
+    code, lines, errors = run(stack, command, "none")
+    assert (code, lines, errors) == (1, [], ["none: is no failure; `waybill failures list` shows them"])
     assert left(stack) == [1, 0]

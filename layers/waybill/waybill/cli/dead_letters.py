@@ -10,7 +10,7 @@ import typer
 
 from waybill.cli.ship import FlowFile, read_flow
 from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
-from waybill.cli.tables import show_table
+from waybill.cli.tables import shortened, show_table
 from waybill.errors import InvalidRequest
 from waybill.model.flow import parse_flow
 from waybill.store.dead_letters import DeadLetters
@@ -26,7 +26,6 @@ Events = Annotated[list[str], typer.Argument(help="Event keys, as `list` shows t
 Event = Annotated[str, typer.Argument(help="The event key, as `list` shows it.")]
 Exporter = Annotated[str | None, typer.Option("--exporter", help="Only letters of this exporter.")]
 EVERY = "all"
-_SHOWN = 80
 
 
 @app.command(name="list")
@@ -44,7 +43,7 @@ def list_(
             typer.echo(json.dumps({name: said[name] for name in said if name not in ("event", "runEvents")}))
         return
     rows = [
-        (letter.event_key, letter.exporter_id, letter.job, letter.last, str(letter.attempts), _shortened(letter.reason))
+        (letter.event_key, letter.exporter_id, letter.job, letter.last, str(letter.attempts), shortened(letter.reason))
         for letter in letters
     ]
     show_table(("event", "exporter", "job", "since", "tries", "reason"), rows, "There are no dead letters.")
@@ -89,10 +88,6 @@ def drop(events: Events, exporter: Exporter = None, stack: StackName = DEFAULT_S
     for letter in _chosen(store, events, exporter):
         store.drop(letter)
         typer.echo(f"{letter.event_key} {letter.exporter_id}: dropped")
-
-
-def _shortened(reason: str) -> str:
-    return reason if len(reason) <= _SHOWN else f"{reason[:_SHOWN]}…"
 
 
 def _store(stack: str) -> DeadLetters:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the list as JSON.")]
 
+_SHOWN = 80
 _UNBOUNDED = 10_000
 """Columns of a line that nobody looks at in a terminal; each cell of a table stays on one line."""
 
@@ -34,6 +35,11 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], nothing: s
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+def shortened(text: str) -> str:
+    """Return the start of a text that is for reading alone."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def show_json(document: Any) -> None:
