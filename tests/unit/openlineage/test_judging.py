@@ -46,7 +46,7 @@ class Clock:
         ("generic", Answer(402), Verdict.WAIT),
         ("generic", Answer(403), Verdict.AUTH),
         ("generic", Answer(404), Verdict.MISROUTED),
-        ("generic", Answer(408), Verdict.WAIT),
+        ("generic", Answer(408), Verdict.RETRY),
         ("generic", Answer(409), Verdict.REFUSED),
         ("generic", Answer(413), Verdict.TOO_BIG),
         ("generic", Answer(415), Verdict.MISROUTED),
@@ -99,6 +99,10 @@ class TestWaiting:
         later = datetime.now(UTC) + timedelta(seconds=90)
         assert 85 < (seconds_to_wait(format_datetime(later, usegmt=True)) or 0) <= 90
         assert seconds_to_wait("Mon, 01 Jan 2024 00:00:00 GMT") == 0.0
+
+    @pytest.mark.parametrize("zone", ["+99999999999999999999", "+9999", "-9999", "+", "moon"])
+    def test_a_retry_after_that_is_no_date_says_nothing_or_no_wait(self, zone: str) -> None:
+        assert seconds_to_wait(f"Mon, 01 Jan 2024 00:00:00 {zone}") in {None, 0.0}
 
 
 class TestHealth:

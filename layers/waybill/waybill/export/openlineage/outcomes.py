@@ -58,7 +58,7 @@ class Answer:
     @property
     def never_sent(self) -> bool:
         """Whether no connection could be made."""
-        return self.verdict is Verdict.RETRY
+        return self.status is None and self.verdict is Verdict.RETRY
 
     def json(self) -> Any:
         """Return the body as JSON, or None where it is none."""
@@ -127,7 +127,8 @@ COMMON = (
     Rule((404, 405, 410, 421), Verdict.MISROUTED, "nothing takes lineage at this address; look at uri and endpoint"),
     Rule((406, 411, 415, 417, 426, 505), Verdict.MISROUTED, "it does not speak this protocol; look at uri and backend"),
     Rule((402,), Verdict.WAIT, "a quota is used up"),
-    Rule((408, 425, 429), Verdict.WAIT, "it asks to wait"),
+    Rule((408,), Verdict.RETRY, "it did not get the event in time"),
+    Rule((425, 429), Verdict.WAIT, "it asks to wait"),
     Rule((413,), Verdict.TOO_BIG, "the event is too large for it"),
     Rule(_4XX, Verdict.REFUSED, "it refuses the event"),
     Rule((501,), Verdict.MISROUTED, "it has no such function; look at uri and endpoint"),
