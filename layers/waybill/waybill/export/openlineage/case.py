@@ -70,3 +70,9 @@ class Case:
         else:
             reason = f"{answer} {times}"
         return self.refused(reason, judgement, answer)
+
+
+def explained(answer: Answer, judgement: Judgement) -> str:
+    """Say what came back and what that means."""
+    location = f" to {answer.location}" if answer.location else ""
+    return judgement.why if answer.fault else f"{answer}{location}: {judgement.why}"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from waybill.errors import ExporterStopped, OutOfTime
 from waybill.export.openlineage.breaker import Breaker
-from waybill.export.openlineage.case import Case, Refusal
+from waybill.export.openlineage.case import Case, Refusal, explained
 from waybill.export.openlineage.health import Health
-from waybill.export.openlineage.outcomes import Answer, Judgement, Verdict, judge
+from waybill.export.openlineage.outcomes import Verdict, judge
 from waybill.export.openlineage.patience import seconds_to_wait
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from waybill.export.openlineage.backends import Backend
     from waybill.export.openlineage.mapping import RunEvent
+    from waybill.export.openlineage.outcomes import Answer, Judgement
     from waybill.export.openlineage.patience import Patience
     from waybill.export.openlineage.probe import Probe
     from waybill.export.openlineage.sender import Sender
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAP = 0.25
 _OVER = "the run's time is over"
+_TOO_LONG = "that is longer than giveUp"
 
 
 class _Next(Enum):
@@ -140,7 +142,7 @@ class Courier:
     async def _troubled(self, event: RunEvent, case: Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
         """Do what an answer other than success asks for."""
         verdict = judgement.verdict
-        self._trouble = _explained(answer, judgement)
+        self._trouble = explained(answer, judgement)
         if verdict in (Verdict.REFUSED, Verdict.TOO_BIG):
             return case.refused(self._trouble, judgement, answer)
         if verdict is Verdict.AUTH and await self._renewed(answer):
@@ -166,8 +168,8 @@ class Courier:
         self._health.troubled()
         asked = seconds_to_wait(answer.retry_after)
         if asked is not None and asked > self._give_up:
-            raise self.stop(f"{self._trouble}, for {asked:.0f} s; that is longer than giveUp")
-        pause = self._patience.backoff(case.attempts) if asked is None else asked
+            raise self.stop(f"{self._trouble}, for {asked:.0f} s; {_TOO_LONG}")
+        pause = max(asked or 0.0, self._patience.backoff(case.attempts))
         self.breaker.hold(pause)
         await self._pause(pause)
 
@@ -188,11 +190,22 @@ class Courier:
             return case.set_aside(judgement, answer)
         if health.failures_in_a_row >= patience.breaker and health.failing > 1:
             self.breaker.open(patience.backoff(health.failures_in_a_row - patience.breaker + 2))
-        asked = seconds_to_wait(answer.retry_after)
-        await self._pause(patience.backoff(case.attempts) if asked is None else asked)
+        await self._pause(max(await self._asked(answer), patience.backoff(case.attempts)))
         if enough or case.failures >= patience.failed_tries - 1:
             await self._ask(case)
         return _Next.AGAIN
+
+    async def _asked(self, answer: Answer) -> float:
+        """Return for how long one event is to wait; a long time only while nothing else gets through."""
+        asked, longest = seconds_to_wait(answer.retry_after) or 0.0, self._patience.cap
+        if asked <= longest or self._health.took_others_meanwhile():
+            return min(asked, longest)
+        fits = asked <= self._give_up and asked < self._deadline.remaining()
+        if not fits and await self._well(time.monotonic(), thoroughly=True):
+            return longest
+        if asked > self._give_up:
+            raise self.stop(f"{self._trouble}, for {asked:.0f} s; {_TOO_LONG}")
+        return asked
 
     async def _own_fault(self, previous_failure: float) -> bool:
         """Whether the backend took others while it did not take this one."""
@@ -235,6 +248,7 @@ class Courier:
         if seconds >= self._deadline.remaining():
             raise OutOfTime(_OVER)
         end = time.monotonic() + seconds
+        await self._nap(seconds)
         while (left := end - time.monotonic()) > 0:
             await self._nap(left)
 
@@ -249,8 +263,3 @@ class Courier:
             await asyncio.wait_for(self._stopping.wait(), nap + 0.001)
         except TimeoutError:
             return
-
-
-def _explained(answer: Answer, judgement: Judgement) -> str:
-    location = f" to {answer.location}" if answer.location else ""
-    return judgement.why if answer.fault else f"{answer}{location}: {judgement.why}"
