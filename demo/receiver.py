@@ -4,19 +4,24 @@
         ...  # POST to receiver.url + "/api/v1/lineage"
     receiver.received
 
+    python -m demo.receiver PORT    # one to play with, until it is interrupted
+
 It answers as the OpenLineage API says (https://openlineage.io/apidocs/openapi): 201 for an event that it has kept, 422
 with one line per fault for one that it has not. It is no catalog: it remembers nothing but the lines.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
+import signal
 import socket
 import threading
 import zlib
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -25,11 +30,11 @@ from pydantic import AnyUrl, AwareDatetime, BaseModel, Field, ValidationError
 from waybill.faults import fault_lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
 LINEAGE = "/api/v1/lineage"
 EVENTS = "/api/v1/events/lineage"
+KEPT = Path("build/openlineage.jsonl")
 LARGEST_BODY = 16 * 1024 * 1024
 
 Name = Annotated[str, Field(min_length=1)]
@@ -235,3 +240,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing: whoever runs the receiver shows what it received."""
+
+
+def main() -> None:
+    """Run a receiver until it is interrupted."""
+    parser = argparse.ArgumentParser(prog="demo.receiver", description=f"Take OpenLineage events into {KEPT}.")
+    parser.add_argument("port", type=int, help="of 127.0.0.1, where it listens; 0 takes a free one")
+    port: int = parser.parse_args().port
+    ends = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # before there are threads, which might take them otherwise
+    try:
+        with Receiver(KEPT, port=port) as receiver:
+            print(f"OpenLineage events to {receiver.url} are kept in {KEPT}", flush=True)
+            signal.sigwait(ends)
+    except OSError as error:
+        parser.error(f"cannot listen at port {port}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()

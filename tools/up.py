@@ -1,7 +1,8 @@
 """The stack on an emulator that stays: `make up` and `make down`.
 
 It stands at `AWS_ENDPOINT_URL`, by default http://127.0.0.1:4566. An emulator that answers there already is used, and
-left alone by `make down`; otherwise one is started, with its log in `build/up/`. The demo and the tests never touch it.
+left alone by `make down`; otherwise one is started, with its log in `build/up/<port>/`. `make down` ends each that was
+started from here, at whatever port. The demo and the tests never touch them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:4566"
 BUILD = ROOT / "build"
 STOP_SECONDS = 10.0
+ANOTHERS = """\
+WARNING: an emulator answers at {url} already that was not started from here. Its stack {stack} is replaced.
+To take another port: AWS_ENDPOINT_URL=http://127.0.0.1:PORT make up"""
 _LOOPBACK = ("127.0.0.1", "localhost")
 _VARIABLES = {
     "LINEAGE_TABLE": "LineageTable",
@@ -69,11 +73,25 @@ class Standing:
     @property
     def log(self) -> Path:
         """What the emulator and the functions print."""
-        return self.folder / "up" / "emulator.log"
+        return self._here / "emulator.log"
+
+    @property
+    def is_anothers(self) -> bool:
+        """Whether an emulator answers there that was not started from here."""
+        started = any(map(_is_ours, _groups_in(self._groups))) if self._groups.exists() else False
+        return answers(self.url) and not started
+
+    @property
+    def _here(self) -> Path:
+        return self.folder / "up" / str(self._port)
 
     @property
     def _groups(self) -> Path:
-        return self.folder / "up" / "process-groups"
+        return self._here / "process-groups"
+
+    @property
+    def _port(self) -> int:
+        return urlsplit(self.url).port or 80
 
     def up(self) -> Stack:
         """Start the emulator unless one answers, deploy the stack, and write down its names.
@@ -88,21 +106,21 @@ class Standing:
         return stack
 
     def down(self) -> bool:
-        """End the emulator that `up` started, and with it the stack and its data; tell whether there was one."""
-        there = self._groups.exists()
-        for group in self._groups.read_text().split() if there else ():
-            _end(int(group))
+        """End each emulator that `up` started, and with it its stack and data; tell whether there was one."""
+        started = list(self.folder.glob("up/*/process-groups"))
+        for groups in started:
+            for group in _groups_in(groups):
+                _end(group)
         shutil.rmtree(self.folder / "up", ignore_errors=True)
         for file in (self.names, self.parameters, self.built):
             file.unlink(missing_ok=True)
-        return there
+        return bool(started)
 
     def _start(self) -> None:
-        address = urlsplit(self.url)
-        if address.hostname not in _LOOPBACK:
+        if urlsplit(self.url).hostname not in _LOOPBACK:
             raise EmulatorError(f"nothing answers at {self.url}, and make up starts an emulator on 127.0.0.1 alone")
-        port = address.port or 80
-        data = self.log.parent / "data"
+        port = self._port
+        data = self._here / "data"
         data.mkdir(parents=True, exist_ok=True)
         groups = [self._detached(command(), process_environment(port, data))]
         if sys.platform == "linux":
@@ -112,7 +130,9 @@ class Standing:
         while not answers(self.url):
             if not _is_ours(groups[0]) or time.monotonic() > deadline:
                 log = self.log.read_text(errors="replace")
-                self.down()
+                for group in groups:
+                    _end(group)
+                self._groups.unlink()
                 raise EmulatorError(f"the emulator does not answer at {self.url}; its log:\n{log}")
             time.sleep(0.05)
 
@@ -161,10 +181,20 @@ Its names:
 To try it:
 
   .venv/bin/waybill record events/demo/warehouse.jsonl
-  .venv/bin/waybill ship --flow events/ship_lineage_to_marquez.json
-  .tools/sam/bin/sam local invoke ShipperFunction --event events/ship_lineage_to_marquez.json    # in a container
+  .venv/bin/waybill ship --flow events/file_lineage.json
+  .tools/sam/bin/sam local invoke FileExporterFunction --event events/file_lineage.json    # in a container
+
+events/ship_lineage_to_marquez.json needs a Marquez at http://marquez:5000. To ship to a receiver that keeps what comes:
+
+  .venv/bin/python -m demo.receiver 5000 &
+  sed s/marquez:5000/127.0.0.1:5000/ events/ship_lineage_to_marquez.json > build/flow.json
+  .venv/bin/waybill ship --flow build/flow.json
 
 After a change run make up again; make down ends it."""
+
+
+def _groups_in(file: Path) -> list[int]:
+    return [int(group) for group in file.read_text().split()]
 
 
 def _end(group: int) -> None:
@@ -191,6 +221,8 @@ def main(arguments: Sequence[str]) -> int:
         ended = standing.down()
         print("the emulator is gone, and with it the stack" if ended else "make up has started no emulator here")
         return 0
+    if standing.is_anothers:
+        print(ANOTHERS.format(stack=STACK_NAME, url=standing.url), file=sys.stderr, flush=True)
     print(f"putting the stack {STACK_NAME} on the emulator at {standing.url} ...", flush=True)
     try:
         print(summary(standing.up()))

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +16,7 @@ import httpx
 import pytest
 
 from demo.receiver import EVENTS, LINEAGE, Receiver
+from tools.emulator import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,3 +118,39 @@ def test_its_end_leaves_no_thread_though_a_client_keeps_its_connection(tmp_path:
         receiver.__exit__(None, None, None)
 
         assert set(threading.enumerate()) == before
+
+
+def started(folder: Path, port: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "demo.receiver", str(port)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_run_by_hand_it_keeps_events_until_it_is_interrupted(tmp_path: Path, end: signal.Signals) -> None:
+    process = started(tmp_path, 0)
+    assert process.stdout is not None
+    said = process.stdout.readline().split()
+    url = said[3]
+    assert httpx.post(url + LINEAGE, json=EVENT, trust_env=False).status_code == 201
+
+    process.send_signal(end)
+
+    assert process.communicate(timeout=10) == ("", "")
+    assert process.returncode == 0
+    assert " ".join(said) == f"OpenLineage events to {url} are kept in build/openlineage.jsonl"
+    assert json.loads((tmp_path / "build" / "openlineage.jsonl").read_text()) == EVENT
+
+
+def test_a_port_that_is_taken_is_said_in_words(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        process = started(tmp_path, port)
+        _, errors = process.communicate(timeout=20)
+
+    assert process.returncode == 2
+    assert errors.splitlines()[-1] == f"demo.receiver: error: cannot listen at port {port}: Address already in use"
