@@ -69,6 +69,25 @@ def test_duckdb_finds_by_the_manifests_which_files_count(world: FilingWorld, tmp
     assert [uri for (uri,) in counted] == world.counted_uris()
 
 
+def test_the_query_of_the_docs_reads_keys_that_differ_only_in_case(
+    world: FilingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)[0]
+    world.catalog.put("raw", type="table", metadata={"Owner": "a", "owner": {"Name": 1, "name": "b"}})
+    world.event(ago=60, inputs=(AssetRef("raw"),), labels={"Env": "1", "env": "2"})
+    world.event("load.others", ago=50, inputs=(), labels={"ENV": "3"}, error={"message": "m", "Message": "n"})
+    world.file(key="lake", partitioning="day", compression="gzip")
+    downloaded(world, tmp_path)
+
+    monkeypatch.chdir(tmp_path)
+    read = query.replace("company-lineage", world.tables.bucket).strip().rstrip(";")
+    rows = duckdb.execute(
+        f"SELECT labels, inputs[1] ->> '$.metadata.owner.name' FROM ({read}) ORDER BY created"  # noqa: S608
+    ).fetchall()
+
+    assert rows == [({"Env": '"1"', "env": '"2"'}, "b"), ({"ENV": '"3"'}, None)]
+
+
 def test_the_query_of_the_docs_reads_what_counts_and_nothing_else(
     world: FilingWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +124,19 @@ def test_amazon_ion_reads_the_ion_with_times_as_timestamps(world: FilingWorld) -
     assert simpleion.dumps(asset["metadata"], binary=False) == (
         "$ion_1_0 {owner:\"sales\",rows:12,share:0.25,tags:[\"a\",null],nested:{'a-b':true,'null':null}}"
     )
+
+
+def test_amazon_ion_reads_keys_that_look_like_numbers_of_symbols(world: FilingWorld) -> None:
+    labels = {"$10": "$11", "text": '{"$12":1,"$13":2}', '"$14': "a", "$ion": "b"}
+    world.catalog.put("raw", type="table", metadata={"$15": {"$16": [{"$0": "{"}]}})
+    world.event(inputs=(AssetRef("raw"),), labels=labels)
+
+    (uri,) = world.file(format="ION")["uris"]
+
+    (line,) = world.lines(uri)
+    event: Any = simpleion.loads(line)
+    assert dict(event["labels"]) == labels
+    assert simpleion.dumps(event["inputs"][0]["metadata"], binary=False) == "$ion_1_0 {'$15':{'$16':[{'$0':\"{\"}]}}"
 
 
 def test_ion_is_the_default_and_is_one_stream_of_values(world: FilingWorld) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from waybill.clock import utc_now
 from waybill.export.files.destination import Destination
 from waybill.export.files.keys import name_time, parse_key
-from waybill.export.files.lines import NoLineError, renderer
+from waybill.export.files.lines import NoLineError, Render, renderer
 from waybill.export.files.manifest import START_IN_NAMES, FileEntry, Manifest, Manifests, Rejection
 from waybill.export.files.series import Series
 
@@ -45,7 +45,7 @@ class FileExporter:
         self.run = run
         self.destination = Destination(s3_client, bucket, own=bucket == default_bucket, kms_key=config.kms_key)
         self.manifests = manifests_of(config, run, self.destination)
-        self._render = renderer(config)
+        self._render: Render | None = None
         self._series: Series | None = None
         self._start = self._attempt = ""
         self._rejected: list[Rejection] = []
@@ -72,6 +72,7 @@ class FileExporter:
         run, config = self.run, self._config
         origin = (config.log_file_prefix, run.flow_id, run.task_id, config.id, name_time(run.started))
         name = "-".join((*origin, self.manifests.owner, self.manifests.digest(start)[:START_IN_NAMES], self._attempt))
+        self._render = renderer(config)
         self._series = Series(config, self.destination, run.started, name)
 
     def write(self, delivery: Delivery) -> None:
@@ -80,7 +81,7 @@ class FileExporter:
         Raises:
             ExporterStopped: S3 does not take it.
         """
-        if self._series is None:
+        if self._series is None or self._render is None:
             raise RuntimeError("write before begin")
         try:
             line = self._render(delivery)
@@ -109,12 +110,13 @@ class FileExporter:
         counted = self.manifests.commit(self._manifest(end, files))
         if counted.attempt != self._attempt:
             self.destination.give_up(keys)
-        self._series = None
+        self._series = self._render = None
         self._counted.append(counted)
         return counted.end
 
     def abandon(self) -> None:
         """Drop what was not committed. Never raises."""
+        self._render = None
         series, self._series = self._series, None
         if series is not None:
             series.abort()

@@ -5,6 +5,7 @@ An asset is rendered once and kept, for most events of a run name assets that ot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,18 @@ if TYPE_CHECKING:
     from waybill.export.files.config import FileAssetExporter
     from waybill.model.asset import Asset
 
-KEPT_CHARACTERS = 32 * 1024 * 1024
-"""What is kept of rendered assets; then it starts anew."""
+KEPT_CHARACTERS = 2 * 1024 * 1024
+MOST_KEPT = 5_000
+"""What is kept of rendered assets; then it starts anew. An asset takes several times the room of its piece, and the
+engine forgets it after so many others."""
 
 Render = Callable[[Delivery], bytes]
 
 NOWHERE = "http://localhost"
 """Stands for the destination that a mapping wants and a file has not."""
+
+_SYMBOL_KEY = re.compile(rb'(?<=[{,])"(\$[0-9]+)":')
+"""A key such as "$10", in JSON. Inside a text no quote comes right after a brace or comma: a backslash precedes it."""
 
 _TIMES = ("startDate", "endDate", "executionStartDate", "created", "timestamp")
 
@@ -48,7 +54,7 @@ def kept(make: Callable[[Asset], str]) -> Callable[[Asset], orjson.Fragment]:
             return known[1]
         text = make(asset)
         characters += len(text)
-        if characters > KEPT_CHARACTERS:
+        if characters > KEPT_CHARACTERS or len(pieces) >= MOST_KEPT:
             pieces.clear()
             characters = len(text)
         piece = orjson.Fragment(text)
@@ -100,9 +106,14 @@ def ion_lines() -> Render:
                 document[name] = orjson.Fragment(document[name])
         document["inputs"] = list(map(asset_ion, delivery.inputs))
         document["outputs"] = list(map(asset_ion, delivery.outputs))
-        return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+        return _without_symbol_ids(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
 
     return render
+
+
+def _without_symbol_ids(line: bytes) -> bytes:
+    """Write keys such as "$10" as quoted symbols: readers in C take them for numbers of Ion's table of symbols."""
+    return _SYMBOL_KEY.sub(rb"'\1':", line) if b'"$' in line else line
 
 
 def openlineage_lines(config: FileAssetExporter) -> Render:
