@@ -105,7 +105,7 @@ class HeldLease:
                 self.renew()
                 self._store_offset(self._offsets, Offset(self.lease.generation, end_fetched_date))
         except BaseException:
-            self._store.release(self.lease, None)
+            self._store.release(self.lease, self.lease.end_fetched_date)
             raise
         self._store.release(self.lease, end_fetched_date)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from waybill.clock import from_millis, iso
+from waybill.clock import from_millis
 from waybill.errors import InvalidFlow, InvalidOffset, LeaseLost, WaybillError
 from waybill.export.ports import BatchExporter, Deadline, Run, StreamExporter
 from waybill.ids import uuid7_floor, uuid7_millis
 from waybill.ship.answer import Figures, TaskAnswer, delivered_before
 from waybill.ship.batch import Batch
 from waybill.ship.delete import Deletion, lowest_of_others, require_nobody_behind
+from waybill.ship.ends import Ends
 from waybill.ship.filters import Filters
 from waybill.ship.lease import HeldLease
 from waybill.ship.ledger import Ledger, Tally
@@ -82,24 +83,21 @@ class _TaskRun:
         self._held = held
         self._tally = Tally()
         self._answer = TaskAnswer(complete=True)
-        self._ends: dict[str, str] = {}
+        self._ends = Ends(held.lease.end_fetched_date)
         self._positions: dict[str, Position] = {}
 
     async def ship(self) -> TaskAnswer:
         """Ship to every exporter, and give the lease back whatever happens."""
         try:
             self._held.follow_offset()
-            self._answer.end_fetched_date = self._held.lease.end_fetched_date
+            self._ends = Ends(self._held.lease.end_fetched_date)
             async with self._held.kept():
                 await self._ship_to_all()
         except BaseException:
             with suppress(LeaseLost):
-                self._held.release(self._answer.end_fetched_date)
+                self._held.release(self._held.lease.end_fetched_date)
             raise
-        self._answer.size = self._tally.size
-        if self._answer.size:
-            end = min(self._ends.values())
-            self._answer.end_fetched_date = iso(from_millis(uuid7_millis(end))) if end else None
+        self._answer.size, self._answer.end_fetched_date = self._tally.size, self._ends.least
         self._held.release(self._answer.end_fetched_date)
         return self._answer
 
@@ -128,6 +126,7 @@ class _TaskRun:
                 self._positions[config.id] = self._position(config, reader)
             except InvalidOffset as error:
                 self._fail(config, str(error))
+                self._ends.unknown(config.id)
         return [config for config in self._task.asset_exporters if config.id in self._positions]
 
     def _deletion(self, reader: Reader) -> Deletion:
@@ -169,15 +168,16 @@ class _TaskRun:
         except (WaybillError, BotoCoreError, ClientError) as error:
             self._fail(config, f"{error}{delivered_before(exporter.outputs())}")
             # One that could not even be opened lags, too.
-            lag = self._age(self._positions[config.id].lowest)
-            self._answer.figures.setdefault(config.id, Figures(lag, exporter.outputs()))
+            position = self._positions[config.id]
+            if config.id not in self._answer.figures:
+                self._answer.figures[config.id] = Figures(self._age(position.lowest), exporter.outputs())
+                self._ends.stopped(config.id, position, position.lowest, new=not position.swept)
         else:
             self._answer.outputs[config.id] = exporter.outputs() | way.counts.as_json()
 
     def _fail(self, config: AnyExporter, reason: str) -> None:
         self._answer.failures[config.id] = reason
         self._answer.complete = False
-        self._ends.setdefault(config.id, "")
 
     async def _stream(self, config: AnyExporter, exporter: StreamExporter, reader: Reader) -> Way:
         stream = Stream(
@@ -208,14 +208,16 @@ class _TaskRun:
 
     async def _shipped(self, config: AnyExporter, way: Way, exporter: StreamExporter | BatchExporter) -> Way:
         """Run a way to its end; note how far it came also when it was stopped."""
-        before = way.position.progress
+        before, new = way.position.progress, not way.position.swept
         complete = False
         try:
             complete = await way.run()
         finally:
             position = self._positions[config.id] = way.position
-            end = position.last if complete else min(position.last, way.reached)
-            self._ends[config.id] = end if position.last else ""
+            if complete:
+                self._ends.complete(config.id, position)
+            else:
+                self._ends.stopped(config.id, position, way.reached, new=new)
             self._answer.complete &= complete
             self._answer.moved |= position.progress != before
             counts = exporter.outputs() | way.counts.as_json()

@@ -98,7 +98,8 @@ class KeyValueStore:
         except _Refused:
             return self._who_holds(namespace, key, flow_id, task_id, owner)
         generation, fence = item["generation"]["S"], int(item["fence"]["N"])
-        return Lease(namespace, key, generation, owner, fence, until, text(item, "endFetchedDate"))
+        end = moment(item, "endFetchedDate")
+        return Lease(namespace, key, generation, owner, fence, until, iso(end) if end else None)
 
     def renew(self, lease: Lease) -> Lease:
         """Hold a lease longer.
@@ -111,14 +112,14 @@ class KeyValueStore:
         return replace(lease, until=until)
 
     def release(self, lease: Lease, end_fetched_date: str | None) -> None:
-        """Give a lease back and store `endFetchedDate`.
+        """Give a lease back and store `endFetchedDate`, or that there is none.
 
         Raises:
             LeaseLost: somebody else took it over, or the state was deleted.
         """
         values = {} if end_fetched_date is None else {":end": {"S": end_fetched_date}}
-        setting = "" if end_fetched_date is None else "SET endFetchedDate = :end "
-        self._fenced(lease, f"{setting}REMOVE #until, #owner", values)
+        setting = "REMOVE endFetchedDate, " if end_fetched_date is None else "SET endFetchedDate = :end REMOVE "
+        self._fenced(lease, f"{setting}#until, #owner", values)
 
     def regenerate(self, lease: Lease, generation: str) -> Lease:
         """Hang the state on another generation: its positions start anew.

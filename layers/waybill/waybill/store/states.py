@@ -68,7 +68,7 @@ class States:
             TableName=self._table,
             Key={"namespace": {"S": namespace}, "key": {"S": key}},
             UpdateExpression="SET generation = :generation, fence = if_not_exists(fence, :zero) + :one "
-            "REMOVE #until, #owner",
+            "REMOVE #until, #owner, endFetchedDate",
             ConditionExpression="attribute_exists(generation)",
             ExpressionAttributeNames={"#until": "until", "#owner": "owner"},
             ExpressionAttributeValues={":generation": {"S": generation}, ":zero": {"N": "0"}, ":one": {"N": "1"}},
