@@ -92,7 +92,8 @@ def fault_lines(
     Args:
         error: what pydantic raised.
         known: the known properties by the path of their parent with list positions taken out
-            (`tasks[].assetExporters[]`, and `:` with the class where a union has several), to name the nearest one.
+            (`tasks[].assetExporters[]`, and `:` with the class or type where a union has several, `.*` for any key),
+            to name the nearest one.
         within: where in the document the part stands that was validated.
     """
     return lines_of(error.errors(include_url=False), known or {}, within)
@@ -127,6 +128,11 @@ def _without_tags(location: Sequence[str | int]) -> list[str | int]:
     ]
 
 
+def _pattern(location: Sequence[str | int]) -> str:
+    """Write a location with list positions taken out."""
+    return path_of("*" if isinstance(step, int) else step for step in location).replace(".*", "[]")
+
+
 def _message(fault: Any, location: Sequence[str | int], known: dict[str, Sequence[str]]) -> str:
     kind = fault["type"]
     if kind in _SAID:
@@ -134,9 +140,10 @@ def _message(fault: Any, location: Sequence[str | int], known: dict[str, Sequenc
     if kind == "too_short":
         return f"needs at least {fault['ctx']['min_length']}"
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        parent = path_of("*" if isinstance(step, int) else step for step in location[:-1]).replace(".*", "[]")
+        parent, keyed = _pattern(location[:-1]), f"{_pattern(location[:-2])}.*"
         member = fault["loc"][-2] if len(fault["loc"]) > 1 else ""
-        return unknown_property(str(location[-1]), known.get(f"{parent}:{member}") or known.get(parent, ()))
+        names = known.get(f"{parent}:{member}") or known.get(parent) or known.get(keyed, ())
+        return unknown_property(str(location[-1]), names)
     if kind == "value_error":
         return str(fault["ctx"]["error"])
     message = str(fault["msg"]).replace("Input should be", "must be", 1)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from typing import Any
 
+import httpx
 import pytest
+import yarl
 
 from waybill.errors import InvalidFlow
 from waybill.export.openlineage.config import OpenLineageAssetExporter
@@ -35,6 +37,7 @@ def faults_of(**properties: Any) -> list[str]:
         ({"uri": "ftp://marquez"}, "uri: must be a URL with scheme and host such as http://marquez:5000"),
         ({"uri": "http://marquez:99999"}, "uri: must be a URL with scheme and host such as http://marquez:5000"),
         ({"uri": "http://[bad"}, "uri: must be a URL with scheme and host such as http://marquez:5000"),
+        ({"uri": "http://[::1]x"}, "uri: must be a URL with scheme and host such as http://marquez:5000"),
         ({"uri": "http://a:b@marquez"}, "uri: must not hold credentials; say them in auth"),
         ({"uri": "http://marquez?x=1"}, "uri: must end with its path; a query or fragment has no meaning here"),
         ({"urii": "x"}, "urii: unknown property; did you mean uri?"),
@@ -48,7 +51,11 @@ def faults_of(**properties: Any) -> list[str]:
             {"backend": "datazone", "domainId": "x"},
             "domainId: must be the id of a DataZone domain such as dzd_4bfhw3w7qk5xqd",
         ),
-        ({"mappings": {"T": {"nmae": "x"}}}, "mappings.T.nmae: unknown property; leave it out"),
+        ({"mappings": {"T": {"nmae": "x"}}}, "mappings.T.nmae: unknown property; did you mean name?"),
+        (
+            {"mappings": {"a.b.Table": {"nmespace": "x"}}},
+            "mappings.a.b.Table.nmespace: unknown property; did you mean namespace?",
+        ),
         ({"mappings": {"T": {"name": " "}}}, "mappings.T.name: must not be blank"),
         ({"mappings": []}, "mappings: must be a JSON object"),
         ({"auth": {}}, "auth.type: is required"),
@@ -67,9 +74,31 @@ def faults_of(**properties: Any) -> list[str]:
             {"auth": {"type": "basic", "username": "a", "password": {**SECRET, "parameter": "x"}}},
             "auth.password: needs either secret (an ARN) or parameter (a name)",
         ),
+        (
+            {"auth": {"type": "bearer", "token": SECRET, "username": "x"}},
+            "auth.username: unknown property; known are token, type",
+        ),
+        (
+            {"auth": {"type": "bearer", "token": {"paramter": "x"}}},
+            "auth.token.paramter: unknown property; did you mean parameter?",
+        ),
+        (
+            {"auth": {"type": "basic", "username": "a:b", "password": SECRET}},
+            "auth.username: must not hold a colon, which ends the name where it is sent",
+        ),
+        (
+            {"auth": {"type": "apiKey", "apiKey": SECRET, "header": "Host"}},
+            "auth.header: Host is set by the exporter; leave it out",
+        ),
+        (
+            {"auth": {"type": "oauth2", "tokenEndpoint": "http://u:p@h/t", "clientId": "c", "clientSecret": SECRET}},
+            "auth.tokenEndpoint: must not hold credentials; say them in clientId and clientSecret",
+        ),
         ({"timeout": {"conect": 1}}, "timeout.conect: unknown property; did you mean connect?"),
         ({"timeout": {"total": 0}}, "timeout.total: must be greater than 0"),
-        ({"timeout": {"giveUp": "soon"}}, "timeout.giveUp: must be a valid number, unable to parse string as a number"),
+        ({"timeout": {"giveUp": "soon"}}, "timeout.giveUp: must be a valid number"),
+        ({"timeout": {"connect": "5"}}, "timeout.connect: must be a valid number"),
+        ({"timeout": {"connect": True}}, "timeout.connect: must be a valid number"),
         ({"endpoint": " "}, "endpoint: must not be blank"),
         ({"headers": {"bad name": "x"}}, "headers: 'bad name' is no name of a header"),
         ({"headers": {"Content-Type": "x"}}, "headers: Content-Type is set by the exporter; leave it out"),
@@ -93,16 +122,101 @@ def faults_of(**properties: Any) -> list[str]:
             "verifyUnknown: is only for backend marquez, which can be asked for a run",
         ),
         ({"tls": {"verify": False}}, "tls.verify: unknown property; known are ca, caFile"),
+        ({"tls": {"ca": SECRET, "caFile": "/x"}}, "tls.caFile: stands beside ca; leave one of them out"),
+        (
+            {"proxy": "http://u:p@proxy"},
+            "proxy.uri: must not hold credentials; say them in proxy.username and proxy.password",
+        ),
+        ({"proxy": {"uri": "http://proxy", "password": SECRET}}, "proxy.password: is of no use without username"),
+        (
+            {"proxy": {"uri": "http://proxy", "username": "a:b"}},
+            "proxy.username: must not hold a colon, which ends the name where it is sent",
+        ),
+        (
+            {"proxy": {"uri": "http://proxy", "username": "a", "password": {"secrte": "x"}}},
+            "proxy.password.secrte: unknown property; did you mean secret?",
+        ),
         ({"proxy": "proxy:3128"}, "proxy.uri: must be a URL with scheme and host such as http://marquez:5000"),
         (
             {"namespaceRewrites": [{"pattern": "(", "replacement": "x"}]},
             "namespaceRewrites[0].pattern: is no regular expression: missing ), unterminated subpattern at position 0",
         ),
+        (
+            {"namespaceRewrites": [{"pattern": "(a)", "replacement": r"\2"}]},
+            "namespaceRewrites[0].replacement: does not fit the pattern: invalid group reference 2 at position 1",
+        ),
+        (
+            {"namespaceRewrites": [{"pattern": "(?P<a>a)", "replacement": r"\g<b>"}]},
+            "namespaceRewrites[0].replacement: does not fit the pattern: unknown group name 'b'",
+        ),
+        (
+            {"namespaceRewrites": [{"pattern": "a", "replacement": r"\q"}]},
+            r"namespaceRewrites[0].replacement: does not fit the pattern: bad escape \q at position 0",
+        ),
+        (
+            {"namespaceRewrites": [{"pattern": "a{99999999999}", "replacement": "x"}]},
+            "namespaceRewrites[0].pattern: is no regular expression: the repetition number is too large",
+        ),
+        ({"endpoint": "a\r\nb"}, "endpoint: holds a character that no address may hold"),
+        ({"endpoint": "a" * 2001}, "endpoint: is 2001 characters long; the most is 2000"),
+        ({"uri": "http://host\tname"}, "uri: holds a character that no address may hold"),
+        ({"uri": "http://host\r\n"}, "uri: holds a character that no address may hold"),
         ({"batch": 10}, "batch: backend marquez takes one event at a time; leave it out"),
     ],
 )
 def test_a_wrong_value_is_named_by_its_path(properties: dict[str, Any], fault: str) -> None:
     assert faults_of(**properties) == [fault]
+
+
+@pytest.mark.parametrize(
+    "host", ["a..b", ".a", "256.256.256.256", "host\\x", "a" * 64, "a." * 127, "ho st", "a%41", "[v1.x]", "☃..de"]
+)
+def test_a_host_that_cannot_be_is_named_before_anything_is_sent(host: str) -> None:
+    said = host.strip("[]")
+    said_as: dict[str, dict[str, Any]] = {
+        "uri": {"uri": f"http://{host}/x"},
+        "proxy.uri": {"proxy": f"http://{host}"},
+        "auth.tokenEndpoint": {
+            "auth": {"type": "oauth2", "tokenEndpoint": f"https://{host}", "clientId": "c", "clientSecret": SECRET}
+        },
+    }
+    for name, properties in said_as.items():
+        assert faults_of(**properties) == [f"{name}: its host {said!r} is no name or address of a machine"]
+
+
+@pytest.mark.parametrize(
+    "host", ["a_b", "a.b.", "xn--bcher-kva.de", "bücher.de", "[::1]", "[fe80::1%25eth0]", "127.0.0.1"]
+)
+def test_whatever_names_a_machine_is_a_host(host: str) -> None:
+    config = OpenLineageAssetExporter.model_validate({**GOOD, "uri": f"http://{host}:5000"})
+    assert str(httpx.URL(config.url)).startswith("http://")
+    assert yarl.URL(str(httpx.URL(config.url)), encoded=True).port == 5000
+
+
+@pytest.mark.parametrize("header", ["X-Key\r\nX-Evil: 1", "X Key", ":", "X-Kéy"])
+def test_a_header_of_an_api_key_is_the_name_of_one(header: str) -> None:
+    faults = faults_of(auth={"type": "apiKey", "apiKey": SECRET, "header": header})
+    assert faults == [f"auth.header: {header!r} is no name of a header"]
+
+
+@pytest.mark.parametrize("name", ["Host", "transfer-encoding", "Content-Length", "content-type"])
+def test_a_header_that_the_exporter_sets_is_not_an_api_keys(name: str) -> None:
+    faults = faults_of(auth={"type": "apiKey", "apiKey": SECRET, "header": name})
+    assert faults == [f"auth.header: {name} is set by the exporter; leave it out"]
+
+
+@pytest.mark.parametrize("pattern", ["a(b)?", "(?x) a(b)? # either", "a|(b)"])
+def test_a_replacement_may_use_the_groups_of_its_pattern(pattern: str) -> None:
+    rewrite = {"pattern": pattern, "replacement": r"x\1"}
+    config = OpenLineageAssetExporter.model_validate({**GOOD, "namespaceRewrites": [rewrite]})
+    assert config.namespace_rewrites[0].replacement == r"x\1"
+
+
+def test_a_scheme_in_capitals_is_the_same_scheme() -> None:
+    config = OpenLineageAssetExporter.model_validate({**GOOD, "uri": "HTTPS://Marquez/Path", "proxy": "HTTP://Proxy"})
+    assert config.url == "https://Marquez/Path/api/v1/lineage"
+    assert config.proxy is not None
+    assert config.proxy.uri == "http://Proxy"
 
 
 def test_all_faults_are_named_at_once() -> None:

@@ -8,11 +8,36 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from waybill.model.fields import Document, Text, matches
+from waybill.export.openlineage.addresses import url_of
+from waybill.model.fields import Document, Text
 
-_HTTP = re.compile(r"https?://[^\s/?#]+\S*")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OWN_HEADERS = frozenset({"content-type", "content-length", "content-encoding", "transfer-encoding", "host"})
+
+
+def header_fault(name: str) -> str | None:
+    """Say why a header of this name cannot be added to a request, or None."""
+    if not _HEADER_NAME.fullmatch(name):
+        return f"{name!r} is no name of a header"
+    return f"{name} is set by the exporter; leave it out" if name.lower() in _OWN_HEADERS else None
+
+
+def _addable_header(name: str) -> str:
+    if fault := header_fault(name):
+        raise ValueError(fault)
+    return name
+
+
+def _username(value: str) -> str:
+    if ":" in value:
+        raise ValueError("must not hold a colon, which ends the name where it is sent")
+    return value
+
+
+USERNAME = AfterValidator(_username)
+"""Validates a name that is sent with its password (RFC 7617)."""
 
 
 class SecretRef(Document):
@@ -53,7 +78,7 @@ class ApiKeyAuth(Document):
 
     type: Literal["apiKey"]
     api_key: SecretRef
-    header: Text = "Authorization"
+    header: Annotated[Text, AfterValidator(_addable_header)] = "Authorization"
 
 
 class BearerAuth(Document):
@@ -67,7 +92,7 @@ class BasicAuth(Document):
     """A user's name and password (RFC 7617)."""
 
     type: Literal["basic"]
-    username: Text
+    username: Annotated[Text, USERNAME]
     password: SecretRef
 
 
@@ -75,7 +100,7 @@ class OAuth2Auth(Document):
     """Tokens by the client credentials grant (RFC 6749, 4.4), asked for before the old one ends."""
 
     type: Literal["oauth2"]
-    token_endpoint: Annotated[str, matches(_HTTP, "must be an http or https URL", longest=2000)]
+    token_endpoint: Annotated[str, url_of("clientId and clientSecret", query=True)]
     client_id: Text
     client_secret: SecretRef
     scope: Text | None = None
@@ -104,3 +129,5 @@ AuthConfig = Annotated[
     Field(discriminator="type"),
 ]
 AUTH_MODELS = (NoAuth, ApiKeyAuth, BearerAuth, BasicAuth, OAuth2Auth, SigV4Auth, ClientCertificateAuth)
+SECRETS = ("apiKey", "token", "password", "clientSecret", "certificate", "privateKey", "passphrase")
+"""The properties of an `auth` that are references to secrets."""

@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, ValidationInfo, field_validator
 
-from waybill.export.openlineage.auth_config import AUTH_MODELS, AuthConfig, NoAuth, SecretRef
+from waybill.export.openlineage.addresses import PATH, url_of
+from waybill.export.openlineage.auth_config import (
+    AUTH_MODELS,
+    SECRETS,
+    USERNAME,
+    AuthConfig,
+    NoAuth,
+    SecretRef,
+    header_fault,
+)
 from waybill.export.openlineage.backends import BACKENDS, Backend
 from waybill.model.fields import Document, ExporterId, Text, matches
 
 EventType = Literal["START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"]
 BackendName = Literal["marquez", "data-rentgen", "datahub", "openmetadata", "datazone", "snowflake", "atlan", "generic"]
-Seconds = Annotated[float, Field(gt=0, le=3600)]
+Seconds = Annotated[float, Field(gt=0, le=3600, strict=True)]
 
-_NO_URL = "must be a URL with scheme and host such as http://marquez:5000"
 _DOMAIN_ID = re.compile(r"dzd[-_][a-zA-Z0-9_-]{1,36}")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OWN_HEADERS = frozenset({"content-type", "content-length", "content-encoding", "transfer-encoding", "host"})
-
-
-def _url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        raise ValueError(_NO_URL) from None
-    if not complete:
-        raise ValueError(_NO_URL)
-    if parts.username or parts.password:
-        raise ValueError("must not hold credentials; say them in auth")
-    if parts.query or parts.fragment:
-        raise ValueError("must end with its path; a query or fragment has no meaning here")
-    return value
 
 
 def _regular_expression(value: str) -> str:
     try:
         re.compile(value)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"is no regular expression: {error}") from None
     return value
-
-
-Url = Annotated[str, AfterValidator(_url)]
 
 
 class DatasetMapping(Document):
@@ -60,6 +47,17 @@ class NamespaceRewrite(Document):
 
     pattern: Annotated[str, AfterValidator(_regular_expression)]
     replacement: Text
+
+    @field_validator("replacement")
+    @classmethod
+    def _fits_the_pattern(cls, value: str, info: ValidationInfo) -> str:
+        if "pattern" in info.data:
+            try:
+                # What stands after the last bar matches the empty text, whatever the pattern is.
+                re.sub(f"{info.data['pattern']}\n|", value, "")
+            except (re.error, IndexError) as error:
+                raise ValueError(f"does not fit the pattern: {error}") from None
+        return value
 
 
 class Timeout(Document):
@@ -89,13 +87,27 @@ class Tls(Document):
     ca: SecretRef | None = None
     ca_file: Text | None = None
 
+    @field_validator("ca_file")
+    @classmethod
+    def _one_place(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("ca") is not None:
+            raise ValueError("stands beside ca; leave one of them out")
+        return value
+
 
 class Proxy(Document):
     """An HTTP proxy that requests go through."""
 
-    uri: Url
-    username: Text | None = None
+    uri: Annotated[str, url_of("proxy.username and proxy.password")]
+    username: Annotated[Text, USERNAME] | None = None
     password: SecretRef | None = None
+
+    @field_validator("password")
+    @classmethod
+    def _of_somebody(cls, value: SecretRef | None, info: ValidationInfo) -> SecretRef | None:
+        if value is not None and info.data.get("username", "") is None:
+            raise ValueError("is of no use without username")
+        return value
 
 
 class OpenLineageAssetExporter(Document):
@@ -107,11 +119,11 @@ class OpenLineageAssetExporter(Document):
     domain_id: (
         Annotated[str, matches(_DOMAIN_ID, "must be the id of a DataZone domain such as dzd_4bfhw3w7qk5xqd")] | None
     ) = None
-    uri: Annotated[Url | None, Field(validate_default=True)] = None
+    uri: Annotated[Annotated[str, url_of("auth")] | None, Field(validate_default=True)] = None
     mappings: dict[str, DatasetMapping] = Field(default_factory=dict)
     auth: AuthConfig = NoAuth()
     timeout: Timeout = Timeout()
-    endpoint: Text | None = None
+    endpoint: Annotated[Text, PATH] | None = None
     headers: dict[str, Text] = Field(default_factory=dict)
     compression: Compression = Compression()
     max_in_flight: Annotated[StrictInt, Field(ge=1, le=256)] = 10
@@ -159,10 +171,8 @@ class OpenLineageAssetExporter(Document):
     @classmethod
     def _usable_headers(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
-            if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a header")
-            if name.lower() in _OWN_HEADERS:
-                raise ValueError(f"{name} is set by the exporter; leave it out")
+            if fault := header_fault(name):
+                raise ValueError(fault)
             if name.lower() == "authorization":
                 raise ValueError(f"{name} is made of auth; say it there")
             if not text.isprintable():
@@ -200,13 +210,21 @@ def joined(uri: str, endpoint: str) -> str:
     return f"{uri.rstrip('/')}/{endpoint.lstrip('/')}"
 
 
+def _kind(model: type[Document]) -> str:
+    (kind,) = get_args(model.model_fields["type"].annotation)
+    return str(kind)
+
+
 NESTED_MODELS: dict[str, tuple[type[Document], ...]] = {
-    "auth": AUTH_MODELS,
+    **{f"auth:{_kind(model)}": (model,) for model in AUTH_MODELS},
+    **{f"auth.{name}": (SecretRef,) for name in SECRETS},
+    "mappings.*": (DatasetMapping,),
     "timeout": (Timeout,),
     "compression": (Compression,),
     "tls": (Tls,),
     "tls.ca": (SecretRef,),
     "proxy": (Proxy,),
+    "proxy.password": (SecretRef,),
     "namespaceRewrites[]": (NamespaceRewrite,),
 }
-"""The documents inside an exporter's, by their path: the known properties of each."""
+"""The documents inside an exporter's, by their path (`:` and the type where there are several, `*` for any key)."""
