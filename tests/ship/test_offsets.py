@@ -12,7 +12,7 @@ import pytest
 from tests.support.shipping import NAMESPACE, NOON, STATE_KEY
 from tests.support.tables import aws_client
 from waybill.clock import from_millis
-from waybill.errors import ExportFailed, InvalidFlow
+from waybill.errors import ExportFailed, InvalidFlow, StoreBusy
 from waybill.ids import uuid7_millis
 from waybill.ship.offsets import ExporterOffset, Offsets
 from waybill.store.offsets import ParameterOffsets
@@ -35,6 +35,15 @@ def parameters(world: World) -> Any:
 def parameter(world: World) -> str:
     assert world.offsets is not None
     return world.offsets.name(NAMESPACE, STATE_KEY)
+
+
+def parameter_value(world: World, parameters: Any) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(parameters.get_parameter(Name=parameter(world))["Parameter"]["Value"])
+    return value
+
+
+def refuse(*_: Any) -> None:
+    raise StoreBusy("throttled")
 
 
 def test_deleting_the_state_starts_again_from_the_lookback_period(world: World) -> None:
@@ -73,7 +82,7 @@ def test_deleting_the_parameter_starts_again_from_the_lookback_period(world: Wor
     marquez = world.stream()
     keys = [world.event(ago=90), world.event(ago=60)]
     first = world.ship()
-    value = json.loads(parameters.get_parameter(Name=parameter(world))["Parameter"]["Value"])
+    value = parameter_value(world, parameters)
     assert value == {"generation": world.state()["generation"], "endFetchedDate": first["endFetchedDate"]}
     assert world.ship() == first | {"size": 0, "outputs": {"marquez": {"delivered": 0}}}
 
@@ -102,7 +111,63 @@ def test_deleting_the_parameter_while_the_task_runs_is_a_reset_all_the_same(worl
     assert marquez.keys == keys + keys
 
 
-@pytest.mark.parametrize("value", ["2026-12-01T09:00:00Z", "[]", '{"endFetchedDate": null}', "17"])
+@pytest.mark.parametrize("first_fails", [False, True])
+def test_beside_a_parameter_deleting_the_state_is_a_reset_too(
+    world: World, parameters: Any, monkeypatch: pytest.MonkeyPatch, *, first_fails: bool
+) -> None:
+    marquez = world.stream()
+    keys = [world.event(ago=90), world.event(ago=60)]
+    for _ in range(4):
+        world.ship()
+    old = parameter_value(world, parameters)["generation"]
+
+    world.delete_state()
+    if first_fails:
+        with monkeypatch.context() as patch:
+            patch.setattr(world.offsets, "begin", refuse)
+            with pytest.raises(ExportFailed, match="ship_lineage: throttled"):
+                world.ship()
+    again, empty = world.ship(), world.ship()
+
+    assert marquez.keys == keys + keys
+    assert (again["size"], empty["size"]) == (2, 0)
+    assert parameter_value(world, parameters)["generation"] == world.state()["generation"] != old
+
+
+def test_a_reset_by_the_parameter_is_followed_although_the_run_that_saw_it_died(
+    world: World, parameters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marquez = world.stream()
+    key = world.event(ago=90)
+    world.ship()
+    parameters.delete_parameter(Name=parameter(world))
+    services = world.fixed_services = world.services
+    with monkeypatch.context() as patch:
+        patch.setattr(services.key_values, "regenerate", refuse)
+        with pytest.raises(ExportFailed):
+            world.ship()
+    begun = parameter_value(world, parameters)["generation"]
+
+    world.ship()
+
+    assert marquez.keys == [key, key]
+    assert parameter_value(world, parameters)["generation"] == begun
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-12-01T09:00:00Z",
+        "[]",
+        "17",
+        '{"endFetchedDate": null}',
+        '{"generation": null}',
+        '{"generation": ""}',
+        '{"generation": ["x"]}',
+        '{"generation": "x", "endFetchedDate": 5}',
+        '{"generation": "x", "endFetchedDate": "yesterday"}',
+    ],
+)
 def test_a_parameter_that_is_no_offset_fails_the_task_and_stays_as_it_is(
     world: World, parameters: Any, value: str
 ) -> None:

@@ -69,7 +69,10 @@ class HeldLease:
         self.lease = self._store.renew(self.lease)
 
     def follow_offset(self) -> None:
-        """Follow the generation that the task's parameter names, where there is one.
+        """Follow the generation that the task's parameter names, where the stack keeps offsets there.
+
+        A state that has never followed one is new, or was deleted: a generation of the parameter that it does not know
+        has positions which newer fences hold. So another one begins.
 
         Raises:
             InvalidOffset: the parameter holds no offset.
@@ -78,6 +81,8 @@ class HeldLease:
         if self._offsets is None:
             return
         offset = self._offsets.get(self.lease.namespace, self.lease.key)
+        if offset is None or (offset.generation != self.lease.generation and not self.lease.follows_offset):
+            offset = self._offsets.begin(self.lease.namespace, self.lease.key)
         if offset.generation != self.lease.generation:
             self.lease = self._store.regenerate(self.lease, offset.generation)
         self.lease = replace(self.lease, end_fetched_date=offset.end_fetched_date)

@@ -35,6 +35,7 @@ class Lease:
     Attributes:
         fence: grows with every owner; writes with an older fence are refused.
         end_fetched_date: what the run before stored, or None.
+        follows_offset: whether the generation was ever given from outside, by a parameter.
     """
 
     namespace: str
@@ -44,6 +45,7 @@ class Lease:
     fence: int
     until: datetime
     end_fetched_date: str | None
+    follows_offset: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ class KeyValueStore:
             return self._who_holds(namespace, key, flow_id, task_id, owner)
         generation, fence = item["generation"]["S"], int(item["fence"]["N"])
         end = moment(item, "endFetchedDate")
-        return Lease(namespace, key, generation, owner, fence, until, iso(end) if end else None)
+        stored = iso(end) if end else None
+        return Lease(namespace, key, generation, owner, fence, until, stored, "followsOffset" in item)
 
     def renew(self, lease: Lease) -> Lease:
         """Hold a lease longer.
@@ -122,14 +125,14 @@ class KeyValueStore:
         self._fenced(lease, f"{setting}#until, #owner", values)
 
     def regenerate(self, lease: Lease, generation: str) -> Lease:
-        """Hang the state on another generation: its positions start anew.
+        """Hang the state on the generation that a parameter names: its positions start anew.
 
         Raises:
             LeaseLost: somebody else took the lease over, or the state was deleted.
         """
-        update = "SET generation = :generation REMOVE endFetchedDate"
-        self._fenced(lease, update, {":generation": {"S": generation}})
-        return replace(lease, generation=generation, end_fetched_date=None)
+        update = "SET generation = :generation, followsOffset = :true REMOVE endFetchedDate"
+        self._fenced(lease, update, {":generation": {"S": generation}, ":true": {"BOOL": True}})
+        return replace(lease, generation=generation, end_fetched_date=None, follows_offset=True)
 
     def claim_position(self, lease: Lease, exporter_id: str) -> str | None:
         """Put the lease's fence on an exporter's position and return its body, or None when there is none yet.

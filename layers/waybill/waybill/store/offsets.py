@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
 
+from waybill.clock import iso
 from waybill.errors import InvalidOffset
 
 
@@ -34,16 +36,10 @@ class ParameterOffsets:
         """Return the name of a task's parameter."""
         return f"/{self._stack}/offsets/{namespace}/{key}"
 
-    def get(self, namespace: str, key: str) -> Offset:
-        """Read a task's offset; where there is none, a new generation begins.
-
-        Raises:
-            InvalidOffset: the parameter holds no offset.
-        """
-        offset = self._read(namespace, key)
-        if offset is None:
-            offset = Offset(uuid.uuid4().hex, None)
-            self.put(namespace, key, offset)
+    def begin(self, namespace: str, key: str) -> Offset:
+        """Begin a new generation."""
+        offset = Offset(uuid.uuid4().hex, None)
+        self.put(namespace, key, offset)
         return offset
 
     def replace(self, namespace: str, key: str, offset: Offset) -> bool:
@@ -52,7 +48,7 @@ class ParameterOffsets:
         Raises:
             InvalidOffset: the parameter holds no offset.
         """
-        stored = self._read(namespace, key)
+        stored = self.get(namespace, key)
         if stored is None or stored.generation != offset.generation:
             return False
         if stored != offset:
@@ -68,16 +64,27 @@ class ParameterOffsets:
         """Delete a task's offset, where there is one."""
         self._client.delete_parameters(Names=[self.name(namespace, key)])
 
-    def _read(self, namespace: str, key: str) -> Offset | None:
+    def get(self, namespace: str, key: str) -> Offset | None:
+        """Read a task's offset, or None where there is none.
+
+        Raises:
+            InvalidOffset: the parameter holds no offset.
+        """
         name = self.name(namespace, key)
         try:
             value = self._client.get_parameter(Name=name)["Parameter"]["Value"]
         except self._client.exceptions.ParameterNotFound:
             return None
         try:
-            said = orjson.loads(value)
-            return Offset(str(said["generation"]), said.get("endFetchedDate"))
+            return _offset(orjson.loads(value))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidOffset(
                 f"{name}: holds no offset; delete the parameter to start again from lookbackPeriod"
             ) from error
+
+
+def _offset(said: dict[str, Any]) -> Offset:
+    generation, end = said["generation"], said.get("endFetchedDate")
+    if not isinstance(generation, str) or not generation:
+        raise TypeError(generation)
+    return Offset(generation, None if end is None else iso(datetime.fromisoformat(end)))
