@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 import aiohttp
 import httpx
@@ -23,15 +22,24 @@ if TYPE_CHECKING:
 
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
+    from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
 
+    Head = tuple[RawResponseMessage, StreamReader]
+
 KEEP_IDLE = 4.0
 """Seconds that an idle connection stays in use: fewer than any backend keeps one (Data.Rentgen 5, Marquez 30)."""
 
+SENT = "sent"
+"""The mark among a request's extensions that a connection was had for it: without it nothing was sent."""
+
 _BLOCK = 64 * 1024
-_INFORMATION = range(100, 200)
+_PIECE = 256 * 1024
+_A_MOMENT = 0.002
+_INFORMATION = (100, *range(102, 200))
+_SUCCESS = range(200, 300)
 _TROUBLES = (aiohttp.ClientError, HttpProcessingError, OSError)
 
 
@@ -59,7 +67,6 @@ class Connections(httpx.AsyncBaseTransport):
         self._headers = headers
         self._connector: aiohttp.TCPConnector | None = None
         self._opening: _Opening | None = None
-        self._kept: WeakSet[ResponseHandler] = WeakSet()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, whose body is in memory, and return the head of its answer.
@@ -73,10 +80,14 @@ class Connections(httpx.AsyncBaseTransport):
             connection = await self._connection(opening)
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.ConnectError(str(error)) from error
+        request.extensions[SENT] = True
+        transport = connection.transport
         try:
             return await self._exchange(connection, opening.head(len(request.content)) + request.content)
         except BaseException:
             connection.close()
+            if transport is not None:
+                transport.abort()
             raise
 
     async def _connection(self, opening: _Opening) -> Connection:
@@ -88,7 +99,7 @@ class Connections(httpx.AsyncBaseTransport):
         while True:
             connection = await pool.connect(opening.request, [], self._timeout)
             protocol = connection.protocol
-            if protocol is None or protocol not in self._kept or not protocol.should_close:
+            if protocol is None or not protocol.should_close or not _is_kept(protocol):
                 return connection
             connection.close()
 
@@ -99,16 +110,12 @@ class Connections(httpx.AsyncBaseTransport):
             raise httpx.ConnectError("the connection was lost")
         protocol.set_response_params(read_timeout=self._patience, read_until_eof=True, auto_decompress=False)
         try:
-            transport.write(request)
-            protocol.start_timeout()
-            message, payload = await protocol.read()
-            while message.code in _INFORMATION:
-                message, payload = await protocol.read()
+            early = await _write(protocol, transport, request)
+            message, payload = early or await _final(protocol)
         except _TROUBLES as error:
             raise httpx.ReadError(str(error)) from error
-        if protocol not in self._kept:
-            self._kept.add(protocol)
-        return httpx.Response(message.code, headers=message.raw_headers, stream=_Answer(connection, payload))
+        answer = _Answer(connection, payload, taken=message.code in _SUCCESS)
+        return httpx.Response(message.code, headers=message.raw_headers, stream=answer)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -136,6 +143,39 @@ class Connections(httpx.AsyncBaseTransport):
         )
         self._opening = _Opening(request, made)
         return self._opening
+
+
+def _is_kept(protocol: ResponseHandler) -> bool:
+    """Whether a connection has carried a request before: only then does it know a time for the answer."""
+    return protocol.read_timeout is not None
+
+
+async def _write(protocol: ResponseHandler, transport: asyncio.Transport, request: bytes) -> Head | None:
+    """Write a request, a large one as fast as it is taken; return the head of an answer that comes before the end.
+
+    A server that takes what it answered before the end still gets all of it. The time for the answer begins at the end.
+    """
+    for start in range(0, len(request), _PIECE):
+        if transport.is_closing():
+            break
+        transport.write(request[start : start + _PIECE])
+        while transport.get_write_buffer_size():
+            if protocol.should_close and (early := await protocol.read())[0].code not in _INFORMATION:
+                if early[0].code in _SUCCESS:
+                    transport.write(request[start + _PIECE :])
+                return early
+            await asyncio.sleep(_A_MOMENT)
+    protocol.start_timeout()
+    return None
+
+
+async def _final(protocol: ResponseHandler) -> Head:
+    """Read the head of the answer; what a server says before it only shows that it is at work."""
+    head = await protocol.read()
+    while head[0].code in _INFORMATION:
+        protocol.start_timeout()
+        head = await protocol.read()
+    return head
 
 
 class _Opening:
@@ -169,11 +209,12 @@ class _Opening:
 
 
 class _Answer(httpx.AsyncByteStream):
-    """The body of an answer."""
+    """The body of an answer; `taken` when what is still to be written of the request is to arrive."""
 
-    def __init__(self, connection: Connection, payload: StreamReader) -> None:
+    def __init__(self, connection: Connection, payload: StreamReader, *, taken: bool) -> None:
         self._connection = connection
         self._payload = payload
+        self._taken = taken
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -187,5 +228,7 @@ class _Answer(httpx.AsyncByteStream):
         transport = self._connection.transport
         if self._payload.is_eof() and transport is not None and not transport.get_write_buffer_size():
             self._connection.release()
-        else:
-            self._connection.close()
+            return
+        self._connection.close()
+        if transport is not None and not self._taken:
+            transport.abort()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import httpx
 
 from waybill.export.openlineage.auth import auth_of
-from waybill.export.openlineage.connections import Connections
+from waybill.export.openlineage.connections import SENT, Connections
 from waybill.export.openlineage.outcomes import Answer, Verdict
 from waybill.export.openlineage.troubles import trouble_of
 
@@ -129,7 +129,7 @@ class HttpSender:
                     await response.aclose()
         except (httpx.HTTPError, TimeoutError) as error:
             if response is None:
-                return trouble_of(error)
+                return trouble_of(error, sent=SENT in request.extensions)
             answer = _answered(response, credentials, b"", whole=False)
         if auth.unproven and answer.status in _SUCCESS:
             auth.unproven = False

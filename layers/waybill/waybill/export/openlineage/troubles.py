@@ -10,12 +10,16 @@ from waybill.export.openlineage.outcomes import Answer, Verdict
 _PROXY_IN_TROUBLE = range(500, 600)
 
 
-def trouble_of(error: Exception) -> Answer:
+def trouble_of(error: Exception, *, sent: bool) -> Answer:
     """Sort an error of the connection: not sent, of unknown outcome, or of no use to try again.
 
     The error of the connection itself, which is the cause of httpx's, tells more.
+
+    Args:
+        error: of httpx, or that the time was over.
+        sent: whether a connection was had to send over.
     """
-    never_sent = isinstance(error, httpx.ConnectError)
+    never_sent = not sent or isinstance(error, httpx.ConnectError)
     if isinstance(error, httpx.HTTPError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
