@@ -18,6 +18,7 @@ from moto import mock_aws
 
 from tests.support.certificates import Authority
 from tests.support.delivering import Shipped, deliveries, delivery, run_id, ship
+from tests.support.proxies import Proxy
 from tests.support.receivers import Receiver, Reply, Request
 from waybill.errors import OutOfTime
 from waybill.export.openlineage import tokens
@@ -151,6 +152,54 @@ def test_an_own_authority_may_be_kept_as_a_parameter(tmp_path: Path) -> None:
     async def run() -> Shipped:
         async with receiver.listening(authority.server(tmp_path, authority.give())):
             return await ship(receiver.url, [delivery()], tls={"ca": {"parameter": "/lineage/ca"}})
+
+    assert asyncio.run(run()).counts == (1, 0, 0)
+
+
+def test_a_scheme_in_capitals_asks_for_the_own_authority_too(tmp_path: Path) -> None:
+    authority = Authority()
+    (tmp_path / "ca.pem").write_text(authority.bundle)
+    receiver = Receiver()
+
+    async def run() -> Shipped:
+        async with receiver.listening(authority.server(tmp_path, authority.give())):
+            uri = receiver.url.replace("https", "HTTPS")
+            return await ship(uri, [delivery()], tls={"caFile": str(tmp_path / "ca.pem")}, timeout={"giveUp": 0.5})
+
+    assert asyncio.run(run()).counts == (1, 0, 0)
+
+
+def test_a_token_endpoint_of_the_own_authority_is_trusted_beside_a_backend_without_tls(tmp_path: Path) -> None:
+    authority = Authority()
+    (tmp_path / "ca.pem").write_text(authority.bundle)
+    keep_secret("lineage", SECRET)
+    tokens = Receiver(lambda _: Reply(200, b'{"access_token": "t"}', stored=False))
+    receiver = Receiver()
+
+    async def run() -> Shipped:
+        async with receiver.listening(), tokens.listening(authority.server(tmp_path, authority.give())):
+            auth = {
+                "type": "oauth2",
+                "tokenEndpoint": tokens.url,
+                "clientId": "c",
+                "clientSecret": {"secret": "lineage"},
+            }
+            return await ship(receiver.url, [delivery()], auth=auth, tls={"caFile": str(tmp_path / "ca.pem")})
+
+    assert asyncio.run(run()).counts == (1, 0, 0)
+    assert receiver.requests[0].headers["authorization"] == "Bearer t"
+
+
+@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
+def test_a_proxy_is_shown_a_password_of_any_characters() -> None:
+    keep_secret("proxy", "pässwörd€")
+    login = f"Basic {base64.b64encode('waybill:pässwörd€'.encode()).decode()}"
+    receiver = Receiver()
+
+    async def run() -> Shipped:
+        async with receiver.listening(), Proxy(login).listening() as proxy:
+            through = {"uri": proxy.url, "username": "waybill", "password": {"secret": "proxy"}}
+            return await ship(receiver.url, [delivery()], proxy=through)
 
     assert asyncio.run(run()).counts == (1, 0, 0)
 

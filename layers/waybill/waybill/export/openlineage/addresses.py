@@ -33,7 +33,7 @@ def url_of(credentials: str, *, query: bool = False) -> AfterValidator:
     """
 
     def check(value: str) -> str:
-        parts = _split(value)
+        parts = split_url(value)
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"must not hold credentials; say them in {credentials}")
         if parts.fragment or (parts.query and not query):
@@ -55,16 +55,19 @@ PATH = AfterValidator(_path)
 """Validates a path that is added to a URL."""
 
 
-def _split(value: str) -> SplitResult:
-    """Split a URL into its parts, or say why it is none."""
+def split_url(value: str) -> SplitResult:
+    """Split a URL into its parts.
+
+    Raises:
+        ValueError: saying why it is none.
+    """
     _path(value)
     try:
         parts = urlsplit(value)
-        complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        complete = complete and _HOST_AND_PORT.fullmatch(parts.netloc.rpartition("@")[2])
+        placed = _HOST_AND_PORT.fullmatch(parts.netloc.rpartition("@")[2]) and parts.port != 0
     except ValueError:
         raise ValueError(_NO_URL) from None
-    if not complete or value != value.strip():
+    if not placed or parts.scheme not in ("http", "https") or value != value.strip():
         raise ValueError(_NO_URL)
     host = str(parts.hostname)
     if not _is_host(host, bracketed="[" in parts.netloc):

@@ -5,16 +5,25 @@ from __future__ import annotations
 import ssl
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from waybill.errors import ExporterStopped
-from waybill.export.openlineage.auth_config import ClientCertificateAuth
+from waybill.export.openlineage.addresses import split_url
+from waybill.export.openlineage.auth_config import ClientCertificateAuth, OAuth2Auth
 from waybill.export.openlineage.secrets import read_secret
 
 if TYPE_CHECKING:
     from waybill.export.openlineage.config import OpenLineageAssetExporter, Tls
+
+
+class Login(NamedTuple):
+    """Who goes through a proxy. The charset is that of other credentials, for what Latin-1 lacks."""
+
+    name: str
+    password: str
+    charset: str = "utf-8"
 
 
 def tls_context(config: OpenLineageAssetExporter) -> ssl.SSLContext:
@@ -53,20 +62,45 @@ def _show(context: ssl.SSLContext, auth: ClientCertificateAuth) -> None:
         context.load_cert_chain(chain, password=password)
 
 
-def proxy_of(config: OpenLineageAssetExporter) -> tuple[str | None, tuple[str, str] | None]:
+def tls_of(config: OpenLineageAssetExporter, proxy: str | None) -> ssl.SSLContext | bool:
+    """Return the TLS settings where any of the addresses needs them, else True.
+
+    Raises:
+        ExporterStopped: a bundle, certificate or key cannot be had or read.
+    """
+    tokens = config.auth.token_endpoint if isinstance(config.auth, OAuth2Auth) else ""
+    addresses = (config.url, tokens, proxy or "")
+    return tls_context(config) if any(address.startswith("https:") for address in addresses) else True
+
+
+def proxy_of(config: OpenLineageAssetExporter) -> tuple[str | None, Login | None]:
     """Return the address of the proxy and its credentials: the exporter's, or the environment's, or none.
 
     Raises:
-        ExporterStopped: its password cannot be had.
+        ExporterStopped: its password cannot be had, or the environment says no address.
     """
     if config.proxy is not None:
         name, password = config.proxy.username, config.proxy.password
-        return config.proxy.uri, (name, read_secret(password) if password else "") if name else None
+        return config.proxy.uri, Login(name, read_secret(password) if password else "") if name else None
     parts = urlsplit(config.url)
-    if proxy_bypass(parts.hostname or ""):
+    said = getproxies().get(parts.scheme)
+    if not said or proxy_bypass(parts.hostname or ""):
         return None, None
-    found = urlsplit(getproxies().get(parts.scheme, ""))
-    if not found.hostname:
-        return None, None
-    address = f"{found.scheme or 'http'}://{found.hostname}:{found.port or 80}"
-    return address, (found.username, found.password or "") if found.username else None
+    try:
+        return _proxy_said(said)
+    except ValueError:
+        like = "an address of an HTTP proxy such as http://proxy:3128"
+        raise ExporterStopped(f"proxy: {parts.scheme}_proxy in the environment is not {like}") from None
+
+
+def _proxy_said(said: str) -> tuple[str, Login | None]:
+    """Read what the environment says: the scheme may be left out, and credentials are percent-encoded.
+
+    Raises:
+        ValueError: it is no address.
+    """
+    parts = urlsplit(said if "://" in said else f"http://{said}")
+    credentials, _, place = parts.netloc.rpartition("@")
+    name, _, password = credentials.partition(":")
+    address = split_url(f"{parts.scheme}://{place}").geturl()
+    return address, Login(unquote(name), unquote(password)) if name else None

@@ -15,7 +15,7 @@ import httpx
 from aiohttp.http import HttpProcessingError
 from yarl import URL
 
-from waybill.export.openlineage.connection import proxy_of, tls_context
+from waybill.export.openlineage.connection import proxy_of, tls_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -56,8 +56,8 @@ class Connections(httpx.AsyncBaseTransport):
         Raises:
             ExporterStopped: a certificate or secret cannot be had.
         """
-        self._tls = tls_context(config) if config.url.startswith("https:") else True
         address, credentials = proxy_of(config)
+        self._tls = tls_of(config, address)
         self._proxy = URL(address) if address is not None else None
         self._proxy_auth = aiohttp.BasicAuth(*credentials) if credentials is not None else None
         connecting = config.timeout.connect
