@@ -82,8 +82,17 @@ class Probe:
         around = {"after": iso(moment - timedelta(seconds=1)), "before": iso(moment + timedelta(seconds=1))}
         answer = await self._sender.get(f"{self._api}/events/lineage?{urlencode({**around, 'limit': _AT_LEAST_READ})}")
         document = answer.json()
-        events = document.get("events", ()) if isinstance(document, dict) else ()
-        return any(_essence(held) == _essence(sent) for held in events)
+        events = document.get("events") if isinstance(document, dict) else None
+        looked_for = _essence(sent)
+        return isinstance(events, list) and any(_is(held, looked_for) for held in events)
+
+
+def _is(held: Any, looked_for: Any) -> bool:
+    """Whether a backend holds the event that is looked for, and not another or something odd."""
+    try:
+        return bool(_essence(held) == looked_for)
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def _essence(event: Any) -> Any:
