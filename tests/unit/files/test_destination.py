@@ -9,15 +9,18 @@ from botocore.stub import Stubber
 from waybill.errors import ExporterStopped
 from waybill.export.files.destination import Destination
 
+DENIED = "no permission; let the role of the function write there (and the bucket's owner let it in)"
+
 
 @pytest.mark.parametrize(
     ("code", "message", "said"),
     [
         ("NoSuchBucket", "", "the bucket does not exist; make it, or correct `bucket`"),
+        ("AccessDenied", "Access Denied", DENIED),
         (
             "AccessDenied",
-            "Access Denied",
-            "no permission; let the role of the function write there (and the bucket's owner let it in)",
+            "Not authorized to perform: kms:GenerateDataKey",
+            f"{DENIED}: Not authorized to perform: kms:GenerateDataKey",
         ),
         ("KMS.DisabledException", "", "the KMS key is disabled"),
         ("SlowDown", "Please reduce your request rate.", "SlowDown: Please reduce your request rate."),

@@ -109,16 +109,16 @@ class Batch:
                 ahead.last = max(ahead.last, prepared.key)
                 written += 1
                 fresh += not self._ledger.tally.covered(number, prepared.key)
+            end = committed = ahead.to_json()
+            if written:
+                self._ledger.hold()
+                committed = self._exporter.commit(end)
         except BaseException:
             self._exporter.abandon()
             raise
-        end = ahead.to_json()
-        if written:
-            self._ledger.hold()
-            committed = self._exporter.commit(end)
-            if committed != end:
-                before, trackers, written, fresh = {}, {}, 0, 0
-                ahead = Position.from_json(committed, "the manifest")
+        if committed != end:
+            before, trackers, written, fresh = {}, {}, 0, 0
+            ahead = Position.from_json(committed, "the manifest")
         if end != self.position.to_json():
             self._move_to(ahead)
         self.counts.answered += written

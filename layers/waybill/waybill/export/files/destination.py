@@ -60,16 +60,23 @@ class Destination:
         """Take files out of what expires, just before a manifest names them.
 
         Raises:
-            ExporterStopped: S3 refused or did not answer.
+            ExporterStopped: S3 refused or did not answer. They expire, as far as S3 lets them.
         """
-        for key in keys if self.own else ():
-            with self.told("untag a file"):
-                self.s3.delete_object_tagging(Bucket=self.bucket, Key=key)
+        for count, key in enumerate(keys if self.own else (), 1):
+            try:
+                with self.told("untag a file"):
+                    self.s3.delete_object_tagging(Bucket=self.bucket, Key=key)
+            except ExporterStopped:
+                self.give_up(keys[:count])
+                raise
 
     def give_up(self, keys: Sequence[str]) -> None:
-        """Let files expire that no manifest will name. Never raises: `waybill files verify` finds them too."""
-        for key in keys if self.own else ():
-            with suppress(ExporterStopped):
+        """Let files expire that no manifest will name. Never raises: `waybill files verify` finds them too.
+
+        Where S3 does not take the first, it does not take the others, and a run has no time for asking.
+        """
+        with suppress(ExporterStopped):
+            for key in keys if self.own else ():
                 self.tag(key)
 
     def tag(self, key: str) -> None:
@@ -93,7 +100,7 @@ class Destination:
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            reason = _ADVICE.get(error_code(error)) or refusal(error)
+            reason = _advice(error) or refusal(error)
             raise ExporterStopped(f"cannot {action} in s3://{self.bucket}: {reason}") from error
 
 
@@ -103,6 +110,22 @@ def refusal(error: ClientError | BotoCoreError) -> str:
     if not code:
         return str(error)
     return "it is not there" if code == "NoSuchKey" else f"{code}: {message}".rstrip(": ")
+
+
+def was_refused(error: BaseException | None) -> bool:
+    """Tell whether S3 has answered that it did not do it, to the one request that there was: an answer may get lost."""
+    from botocore.exceptions import ClientError
+
+    if not isinstance(error, ClientError):
+        return False
+    about = error.response.get("ResponseMetadata", {})
+    return about.get("HTTPStatusCode") in range(400, 500) and about.get("RetryAttempts", 0) == 0
+
+
+def _advice(error: ClientError | BotoCoreError) -> str | None:
+    """Return what to do; S3 denies access in one word, and says in its message that it is the key's, or to whom."""
+    advice, message = _ADVICE.get(error_code(error)), _said(error, "Message")
+    return f"{advice}: {message}" if advice and "kms:" in message else advice
 
 
 def error_code(error: ClientError | BotoCoreError) -> str:

@@ -9,7 +9,8 @@ from waybill.clock import utc_now
 from waybill.export.files.destination import Destination
 from waybill.export.files.keys import name_time, parse_key
 from waybill.export.files.lines import NoLineError, Render, renderer
-from waybill.export.files.manifest import START_IN_NAMES, FileEntry, Manifest, Manifests, Rejection
+from waybill.export.files.manifest import FileEntry, Manifest, Rejection
+from waybill.export.files.manifests import START_IN_NAMES, Manifests, NotCommittedError
 from waybill.export.files.series import Series
 
 if TYPE_CHECKING:
@@ -107,7 +108,11 @@ class FileExporter:
             return end
         keys = [self.destination.key(file.uri) for file in files]
         self.destination.keep(keys)
-        counted = self.manifests.commit(self._manifest(end, files))
+        try:
+            counted = self.manifests.commit(self._manifest(end, files))
+        except NotCommittedError:
+            self.destination.give_up(keys)
+            raise
         if counted.attempt != self._attempt:
             self.destination.give_up(keys)
         self._series = self._render = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,15 +21,39 @@ _HAND_OVER = 0.0005
 as long as it takes to compress a block, so neither thread would work while the other does."""
 
 
+class _HandOver:
+    """Makes threads hand over sooner, for as long as there is a pipeline in the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pipelines = 0
+        self._before = 0.0
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._pipelines:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(_HAND_OVER)
+            self._pipelines += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._pipelines -= 1
+            if not self._pipelines:
+                sys.setswitchinterval(self._before)
+
+
+_hand_over = _HandOver()
+
+
 class Pipeline:
     """Runs one job at a time on a thread of its own. After one that failed it takes no more."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="files")
         self._jobs: deque[Future[Any]] = deque()
-        self._failed = False
-        self._hand_over_before = sys.getswitchinterval()
-        sys.setswitchinterval(_HAND_OVER)
+        self._failed = self._stopped = False
+        _hand_over.begin()
 
     def submit(self, job: Callable[..., Result], *arguments: object) -> Future[Result]:
         """Add a job once there is room for it.
@@ -55,7 +80,9 @@ class Pipeline:
     def stop(self) -> None:
         """End the thread once its jobs are done. Never raises."""
         self._pool.shutdown(wait=True)
-        sys.setswitchinterval(self._hand_over_before)
+        if not self._stopped:
+            self._stopped = True
+            _hand_over.end()
 
     def _run(self, job: Callable[..., Result], *arguments: object) -> Result:
         if self._failed:

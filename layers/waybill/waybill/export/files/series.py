@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from waybill.export.files.pipeline import Pipeline
 from waybill.export.files.upload import PART_BYTES, Upload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from concurrent.futures import Future
 
     from waybill.export.files.config import FileAssetExporter
@@ -78,12 +80,14 @@ class OpenFile:
         self._upload.abort()
 
     def _store(self, block: io.BytesIO) -> None:
-        self._upload.write(self._compress.compress(block.getvalue()))
+        with self._dropped_after_an_error():
+            self._upload.write(self._compress.compress(block.getvalue()))
 
     def _finish(self, block: io.BytesIO) -> FileEntry:
         self._store(block)
-        self._upload.write(self._compress.flush())
-        stored = self._upload.finish()
+        with self._dropped_after_an_error():
+            self._upload.write(self._compress.flush())
+            stored = self._upload.finish()
         return FileEntry(
             uri=stored.uri,
             lines=self.lines,
@@ -92,6 +96,15 @@ class OpenFile:
             first=self._first,
             last=self._last,
         )
+
+    @contextmanager
+    def _dropped_after_an_error(self) -> Iterator[None]:
+        """Leave nothing of the file in S3 when it cannot be made whole, whatever the reason."""
+        try:
+            yield
+        except BaseException:
+            self.abort()
+            raise
 
 
 class Series:

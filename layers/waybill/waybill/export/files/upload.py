@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from waybill.errors import ExporterStopped
 from waybill.export.files.destination import UNCOMMITTED, Destination
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PART_BYTES = 5 * 1024 * 1024
 """S3 wants no less of every part but the last, and 10,000 parts at most; smaller parts mean less memory."""
@@ -28,7 +25,7 @@ class Stored:
 
 
 class Upload:
-    """An object on its way. It exists only once `finish` has returned; after an error nothing of it is left."""
+    """An object on its way. It exists only once `finish` has returned; after an error, `abort` drops the rest of it."""
 
     def __init__(self, destination: Destination, key: str, content_type: str) -> None:
         self.key = key
@@ -63,12 +60,12 @@ class Upload:
         """
         if self._upload_id is None:
             body = _Body(self._take_part())
-            with self._told("write"):
+            with self._to.told("write"):
                 self._to.s3.put_object(Bucket=self._to.bucket, Key=self.key, Body=body, **self._about)
         else:
             if self._gathered_bytes:
                 self._send_part()
-            with self._told("complete an upload"):
+            with self._to.told("complete an upload"):
                 self._to.s3.complete_multipart_upload(
                     Bucket=self._to.bucket,
                     Key=self.key,
@@ -85,19 +82,10 @@ class Upload:
             with suppress(ExporterStopped), self._to.told("abort an upload"):
                 self._to.s3.abort_multipart_upload(Bucket=self._to.bucket, Key=self.key, UploadId=upload_id)
 
-    @contextmanager
-    def _told(self, action: str) -> Iterator[None]:
-        try:
-            with self._to.told(action):
-                yield
-        except ExporterStopped:
-            self.abort()
-            raise
-
     def _send_part(self) -> None:
         body = _Body(self._take_part())
         number = len(self._parts) + 1
-        with self._told("write"):
+        with self._to.told("write"):
             if self._upload_id is None:
                 begun = self._to.s3.create_multipart_upload(Bucket=self._to.bucket, Key=self.key, **self._about)
                 self._upload_id = begun["UploadId"]

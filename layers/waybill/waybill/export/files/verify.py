@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from waybill.clock import iso
 from waybill.errors import ExporterStopped
-from waybill.export.files.manifest import DamagedManifestError, name_of
+from waybill.export.files.manifest import DamagedManifestError
+from waybill.export.files.manifests import name_of
 from waybill.export.files.reading import fault_of
 from waybill.ids import uuid7_millis
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from waybill.export.files.destination import Destination
-    from waybill.export.files.manifest import Manifest, Manifests
+    from waybill.export.files.manifest import Manifest
+    from waybill.export.files.manifests import Manifests
     from waybill.model.event import LineageEvent
 
 IN_WORK = timedelta(minutes=20)
