@@ -323,6 +323,12 @@ class TestOAuth2:
         assert str(shipped.error) == f"the token endpoint {receiver.url}/token gives no token: HTTP 500"
         assert len(self.forms) == 1 + 2
 
+    def test_the_headers_of_the_backend_are_not_for_the_token_endpoint(self) -> None:
+        receiver = Receiver()
+        auth = self.endpoint(receiver)
+        assert self.shipped(receiver, auth, [delivery()], headers={"X-Tenant": "one"}).counts == (1, 0, 0)
+        assert [request.headers.get("x-tenant") for request in receiver.requests] == [None, "one"]
+
     def test_a_token_that_is_refused_is_replaced_once(self) -> None:
         receiver = Receiver()
         auth = self.endpoint(receiver)
@@ -403,6 +409,19 @@ class TestSecrets:
         receiver = Receiver(lambda request: Reply(400, f"bad: {request.headers['authorization']}".encode()))
         shipped = shipped_to(receiver, [delivery()], {"type": "bearer", "token": {"secret": "lineage"}})
         assert [letter.answer for letter in shipped.letters] == ["bad: Bearer ***"]
+
+    def test_a_key_of_several_words_is_struck_out_whole(self) -> None:
+        keep_secret("lineage", "alpha beta omega")
+        receiver = Receiver(lambda request: Reply(400, f"bad: {request.headers['x-key']}, omega".encode()))
+        auth = {"type": "apiKey", "apiKey": {"secret": "lineage"}, "header": "X-Key"}
+        shipped = shipped_to(receiver, [delivery()], auth)
+        assert [letter.answer for letter in shipped.letters] == ["bad: ***, omega"]
+
+    def test_a_redirect_that_repeats_the_secret_is_told_without_it(self) -> None:
+        keep_secret("lineage", SECRET)
+        receiver = Receiver(lambda _: Reply(302, headers={"location": f"http://login/?token={SECRET}"}))
+        shipped = shipped_to(receiver, [delivery()], {"type": "bearer", "token": {"secret": "lineage"}})
+        assert str(shipped.error).startswith("HTTP 302 to http://login/?token=***: it redirects")
 
     def test_a_secret_is_read_once_for_many_runs(self) -> None:
         keep_secret("lineage", "old")

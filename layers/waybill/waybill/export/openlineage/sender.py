@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import httpx
 
 from waybill.export.openlineage.auth import auth_of
-from waybill.export.openlineage.connections import SENT, Connections
+from waybill.export.openlineage.connections import FRESH, SENT, Connections
 from waybill.export.openlineage.outcomes import Answer, Verdict
 from waybill.export.openlineage.troubles import trouble_of
 
@@ -72,6 +72,7 @@ class HttpSender:
         self._auth = auth_of(config.auth, deadline)
         self._most = config.timeout.total
         self._headers: dict[bool, tuple[Mapping[str, str], httpx.Headers]] = {}
+        self._broken: set[str] = set()
         self._connections: Connections | None = None
 
     async def open(self) -> None:
@@ -80,8 +81,7 @@ class HttpSender:
         Raises:
             ExporterStopped: a secret or certificate cannot be had.
         """
-        headers = {**_COMMON, **self._config.headers}
-        self._connections = await asyncio.to_thread(Connections, self._config, headers)
+        self._connections = await asyncio.to_thread(Connections, self._config, _COMMON)
         await self._auth.open(self._connections)
 
     async def close(self) -> None:
@@ -90,15 +90,24 @@ class HttpSender:
             await self._connections.aclose()
 
     async def post(self, event: RunEvent) -> Answer:
-        """Post an event and sort out what happened."""
+        """Post an event and sort out what happened; over a fresh connection after a kept one broke."""
         body, zipped = event.body, False
         if self._gzip_over is not None and len(body) > self._gzip_over:
             body, zipped = gzip.compress(body, _GZIP_LEVEL, mtime=0), True
-        return await self._exchange("POST", self._url, body, zipped=zipped)
+        fresh = event.id in self._broken
+        answer = await self._exchange("POST", self._url, body, zipped=zipped, fresh=fresh)
+        if fresh:
+            self._broken.discard(event.id)
+        elif answer.stale:
+            self._broken.add(event.id)
+        return answer
 
     async def get(self, url: str) -> Answer:
-        """Read something from the backend."""
-        return await self._exchange("GET", httpx.URL(url), b"", zipped=False)
+        """Read something from the backend; asked again when a kept connection broke."""
+        answer = await self._exchange("GET", httpx.URL(url), b"", zipped=False)
+        if answer.stale:
+            answer = await self._exchange("GET", httpx.URL(url), b"", zipped=False, fresh=True)
+        return answer
 
     async def renew(self, credentials: int) -> bool:
         """Get new credentials; return whether there is any use in trying again.
@@ -108,9 +117,9 @@ class HttpSender:
         """
         return self._connections is not None and await self._auth.renew(self._connections, credentials)
 
-    async def _exchange(self, method: str, url: httpx.URL, body: bytes, *, zipped: bool) -> Answer:
-        connections, remaining = self._connections, self._deadline.remaining()
-        if remaining < _LEAST_TIME or connections is None:
+    async def _exchange(self, method: str, url: httpx.URL, body: bytes, *, zipped: bool, fresh: bool = False) -> Answer:
+        connections = self._connections
+        if self._deadline.remaining() < _LEAST_TIME or connections is None:
             return Answer(fault="the time of the run is over", verdict=Verdict.RETRY)
         auth = self._auth
         credentials = auth.credentials
@@ -118,10 +127,12 @@ class HttpSender:
         if method == "POST":
             request: httpx.Request = _Post(url, self._headers_with(own, zipped=zipped), body)
         else:
-            request = httpx.Request(method, url, headers=own)
+            request = httpx.Request(method, url, headers={**self._config.headers, **own})
+        if fresh:
+            request.extensions[FRESH] = True
         response: httpx.Response | None = None
         try:
-            async with asyncio.timeout(min(self._most, remaining)):
+            async with asyncio.timeout(min(self._most, self._deadline.remaining())):
                 response = await connections.handle_async_request(request)
                 try:
                     answer = await _answer(response, credentials, own)
@@ -130,16 +141,16 @@ class HttpSender:
         except (httpx.HTTPError, TimeoutError) as error:
             if response is None:
                 return trouble_of(error, sent=SENT in request.extensions)
-            answer = _answered(response, credentials, b"", whole=False)
+            answer = _answered(response, credentials, own, b"", whole=False)
         if auth.unproven and answer.status in _SUCCESS:
             auth.unproven = False
         return answer
 
     def _headers_with(self, own: Mapping[str, str], *, zipped: bool) -> httpx.Headers:
-        """Return the headers of a post but for those of the session; made again only when the credentials' change."""
+        """Return the headers of a post but for those of every request; made again only when the credentials' change."""
         made_of, made = self._headers.get(zipped, (None, None))
         if made is None or made_of is not own:
-            made = httpx.Headers({**own, "content-encoding": "gzip"} if zipped else own)
+            made = httpx.Headers({**self._config.headers, **own, **({"content-encoding": "gzip"} if zipped else {})})
             self._headers[zipped] = own, made
         return made
 
@@ -156,22 +167,28 @@ class _Post(httpx.Request):
 
 
 async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[str, str]) -> Answer:
-    """Read an answer; should it repeat our credentials, they are struck out."""
+    """Read an answer."""
     if response.status_code in _SUCCESS and any(said in response.headers.raw for said in _NO_BODY):
         return Answer(response.status_code, credentials=credentials)
     body, whole = await _read(response)
-    for secret in secrets.values():
-        body = body.replace(secret.rpartition(" ")[2].encode(), b"***")
-    return _answered(response, credentials, body, whole=whole)
+    return _answered(response, credentials, secrets, body, whole=whole)
 
 
-def _answered(response: httpx.Response, credentials: int, body: bytes, *, whole: bool) -> Answer:
+def _answered(
+    response: httpx.Response, credentials: int, secrets: Mapping[str, str], body: bytes, *, whole: bool
+) -> Answer:
+    """Make an answer; should it repeat our credentials, they are struck out."""
     headers = response.headers
+    location = headers.get("location")
+    for header in secrets.values():
+        secret = header.removeprefix("Bearer ").removeprefix("Basic ")
+        body = body.replace(secret.encode(), b"***")
+        location = location and location.replace(secret, "***")
     return Answer(
         status=response.status_code,
         content_type=headers.get("content-type", ""),
         retry_after=headers.get("retry-after"),
-        location=headers.get("location"),
+        location=location,
         body=body,
         whole=whole,
         credentials=credentials,
