@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 REPORTS = ROOT / "events" / "demo" / "warehouse.jsonl"
 FOLDER = ROOT / "build" / "demo"
 SETTLE_SECONDS = 2
+COMPANY_BUCKET = "company-lineage"
 SHIPPER, FILE_EXPORTER = "ShipperFunction", "FileExporterFunction"
 
 
@@ -69,10 +70,10 @@ class Demo:
             build("host")
         with ExitStack() as running:
             with self._steps.step("emulator", "of AWS, on a free port"):
-                emulator = running.enter_context(Emulator(log=self._folder / "emulator.log"))
+                emulator = running.enter_context(Emulator(enforce_iam=True, log=self._folder / "emulator.log"))
             receiver = running.enter_context(Receiver(self._folder / "openlineage.jsonl"))
             with self._steps.step("deploy", "template.yaml to the emulator"):
-                stack = deploy(emulator, parameters={"SettleSeconds": str(SETTLE_SECONDS)})
+                stack = self._deployed(emulator)
             with self._steps.step("record", "task run reports") as say:
                 recorded = len(record(stack, reports, say))
             with self._steps.step("settle", f"the log is read {SETTLE_SECONDS} s behind now"):
@@ -82,6 +83,13 @@ class Demo:
             filed, events = self._file(stack, recorded)
         self._write_summary(recorded, shipped, len(events))
         self._show(len(reports), recorded, backend, shipped, filed, events)
+
+    def _deployed(self, emulator: Emulator) -> Stack:
+        """Deploy the stack, and make the bucket of the guide's company, in which it may file."""
+        parameters = {"SettleSeconds": str(SETTLE_SECONDS), "ExportBucket": COMPANY_BUCKET}
+        stack = deploy(emulator, parameters=parameters)
+        stack.client("s3").create_bucket(Bucket=COMPANY_BUCKET)
+        return stack
 
     def _ship(self, stack: Stack, backend: Backend, recorded: int) -> Delivery:
         """Ship all that was recorded, then once more, which must find nothing to send."""
@@ -101,7 +109,7 @@ class Demo:
     def _file(self, stack: Stack, recorded: int) -> tuple[Delivery, list[dict[str, Any]]]:
         """File all that was recorded, and bring the files home before the emulator is gone."""
         with self._steps.step("file", "in S3") as say:
-            filed = deliver(stack, FILE_EXPORTER, file_flow(stack.names["LineageBucket"]), recorded, say)
+            filed = deliver(stack, FILE_EXPORTER, file_flow(COMPANY_BUCKET), recorded, say)
             events = fetch(stack, filed.uris, self._folder / "files")
             say(f"{len(events)} lineage events in {len(filed.uris)} file{'s' * (len(filed.uris) != 1)}")
             return filed, events
