@@ -24,6 +24,9 @@ RUN_ELSEWHERE = {
 }
 """What runs a command that cannot be run from within a test, and a word of its that shows it."""
 
+YES = "y\n" * 100_000
+"""What one who reads them answers when a deployment asks: enough for every command that reads ahead."""
+
 
 def commands(document: Path) -> list[str]:
     """The commands of a document in their order, without their comments."""
@@ -42,6 +45,7 @@ def test_the_commands_of_the_documents_do_what_they_say() -> None:
             ["/bin/bash", "-euxc", "\n".join(here)],
             cwd=ROOT,
             env=os.environ | emulator.environment,
+            input=YES,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
