@@ -49,7 +49,6 @@ class Datasets:
         self._backend = config.backend
         self._kept: dict[int, Dataset] = {}
         self._size = 0
-        self._long_names: dict[tuple[str, str], str] = {}
 
     def of(self, asset: Asset) -> Dataset:
         """Return the dataset of an asset.
@@ -119,7 +118,7 @@ class Datasets:
     def _fault(self, asset: Asset, namespace: str, name: str, facets: dict[str, Any]) -> str | None:
         checks = [
             ("dataset namespace", namespace, self._rules.namespace_fault(namespace)),
-            ("dataset name", name, self._rules.name_fault(name) or self._too_alike(namespace, name)),
+            ("dataset name", name, self._rules.dataset_fault(name)),
         ]
         others = [identifier["namespace"] for identifier in facets.get("symlinks", {}).get("identifiers", ())]
         checks += [("namespace of its other name", other, self._rules.namespace_fault(other)) for other in others]
@@ -130,14 +129,6 @@ class Datasets:
             return None
         what, text, fault = found
         return f"asset {asset.id}: the {what} {_shortened(text)} {fault} ({self._backend})"
-
-    def _too_alike(self, namespace: str, name: str) -> str | None:
-        """Say so when another dataset shares the part of its name that the destination tells apart."""
-        within = self._rules.apart_within
-        if within is None or len(name) <= within:
-            return None
-        first = self._long_names.setdefault((namespace, name[:within]), name)
-        return None if first == name else f"shares its first {within} characters with {_shortened(first)}"
 
 
 def _column_names(fields: Any) -> list[str]:

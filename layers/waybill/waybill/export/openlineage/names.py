@@ -25,7 +25,7 @@ class NameRules:
         namespace_other: finds the first character that a dataset namespace must not hold.
         longest_namespace, longest_column: in characters.
         longest_name: in bytes of UTF-8.
-        apart_within: two dataset names must differ within so many characters.
+        longest_dataset: in characters: a dataset's name, where those that share so many break each other.
         parses: whether the destination's URL parser takes a namespace.
     """
 
@@ -33,7 +33,7 @@ class NameRules:
     longest_namespace: int = 100_000
     longest_name: int = 100_000
     longest_column: int = 100_000
-    apart_within: int | None = None
+    longest_dataset: int = 100_000
     parses: Callable[[str], bool] | None = None
 
     def namespace_fault(self, namespace: str) -> str | None:
@@ -47,11 +47,20 @@ class NameRules:
         return None
 
     def name_fault(self, name: str) -> str | None:
-        """Say what is wrong with the name of a dataset or job, or None."""
+        """Say what is wrong with a name, or None."""
         if fault := _fault(name, _NEVER):
             return fault
         length = len(name.encode())
         return f"is {length} bytes long; it takes {self.longest_name}" if length > self.longest_name else None
+
+    def dataset_fault(self, name: str) -> str | None:
+        """Say what is wrong with the name of a dataset, or None."""
+        if fault := self.name_fault(name):
+            return fault
+        length = len(name)
+        return (
+            f"is {length} characters long; it takes {self.longest_dataset}" if length > self.longest_dataset else None
+        )
 
     def column_fault(self, name: str) -> str | None:
         """Say what is wrong with the name of a column, or None."""
@@ -92,6 +101,6 @@ MARQUEZ_NAMES = NameRules(
     longest_namespace=1024,
     longest_name=2000,
     longest_column=255,
-    apart_within=255,
+    longest_dataset=255,
 )
 DATA_RENTGEN_NAMES = NameRules(parses=_parses)
