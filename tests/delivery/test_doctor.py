@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from typer.testing import CliRunner
 
 from tests.support.certificates import Authority
@@ -106,6 +107,31 @@ def test_an_answer_that_is_no_success_is_explained_with_what_was_said(tmp_path: 
         f"HTTP 404 to a run of waybill.probe without datasets at {receiver.url}/api/v1/lineage: "
         "nothing takes lineage at this address; look at uri and endpoint; it said: no such page"
     )
+    assert code == 1
+
+
+@pytest.mark.parametrize(("status", "verdict"), [("success", "ok"), ("failure", "ill")])
+def test_openmetadata_is_well_although_it_makes_no_edge_of_an_event_without_datasets(
+    tmp_path: Path, status: str, verdict: str
+) -> None:
+    answer = {"status": status, "message": "1 event", "lineageEdgesCreated": 0}
+    receiver = Receiver(lambda _: Reply(200, json.dumps(answer).encode()))
+    findings, code = examined(tmp_path, receiver, backend="openmetadata")
+    assert findings[-1][:2] == [verdict, "event"]
+    assert code == (verdict == "ill")
+
+
+def test_a_proxy_that_is_no_address_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:99999")
+    monkeypatch.setenv("no_proxy", "")
+    findings, code = examined(tmp_path, None, uri="http://backend.example")
+    assert findings == [
+        [
+            "ill",
+            "name",
+            "proxy: http_proxy in the environment is not an address of an HTTP proxy such as http://proxy:3128",
+        ]
+    ]
     assert code == 1
 
 

@@ -7,6 +7,7 @@ import socket
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
+    from waybill.export.openlineage.outcomes import Answer
 
 _LONGEST = 60.0
 _SHOWN = 200
@@ -55,7 +57,11 @@ async def examine(config: OpenLineageAssetExporter) -> AsyncIterator[Finding]:
 
 
 async def _name_and_connection(config: OpenLineageAssetExporter) -> AsyncIterator[Finding]:
-    proxy, _ = await asyncio.to_thread(proxy_of, config)
+    try:
+        proxy, _ = await asyncio.to_thread(proxy_of, config)
+    except ExporterStopped as error:
+        yield Finding("name", well=False, text=str(error))
+        return
     target = urlsplit(proxy or config.url)
     host, port = target.hostname or "", target.port or (443 if target.scheme == "https" else 80)
     through = " of the proxy" if proxy else ""
@@ -105,6 +111,13 @@ async def _shaken_hands(config: OpenLineageAssetExporter, host: str, port: int) 
     )
 
 
+def _without_edge(config: OpenLineageAssetExporter, answer: Answer) -> bool:
+    """Whether a backend that looks only at events with both sides took ours, of which it can make no edge."""
+    said = answer.json()
+    taken = isinstance(said, dict) and said.get("status") == "success" and said.get("lineageEdgesCreated") == 0
+    return config.preset.both_sides and answer.status == HTTPStatus.OK and taken
+
+
 async def _credentials_and_event(config: OpenLineageAssetExporter) -> AsyncIterator[Finding]:
     sender = sender_of(config, Deadline(_LONGEST))
     try:
@@ -117,11 +130,12 @@ async def _credentials_and_event(config: OpenLineageAssetExporter) -> AsyncItera
         yield Finding("credentials", well=True, text=f"{kind}: at hand")
         answer = await sender.post(harmless_event())
         judgement = judge(answer, config.preset.outcomes)
+        well = judgement.verdict in _TAKEN or _without_edge(config, answer)
         body = answer.body[:_SHOWN].decode(errors="replace").strip()
-        said = f"; it said: {body}" if body and judgement.verdict not in _TAKEN else ""
+        said = f"; it said: {body}" if body and not well else ""
         what = f"a run of {PROBE_JOB} without datasets"
         where = config.domain_id or config.url
         text = judgement.why if answer.fault else f"{answer} to {what} at {where}: {judgement.why}{said}"
-        yield Finding("event", well=judgement.verdict in _TAKEN, text=text)
+        yield Finding("event", well=well, text=text)
     finally:
         await sender.close()
