@@ -13,6 +13,7 @@ from waybill.export.files.series import template_of
 from waybill.model.flow import parse_flow
 
 PATH = "tasks[0].assetExporters[0]"
+HIDDEN = "for Athena, Hive and Spark leave out"
 
 
 def parsed(**properties: Any) -> Any:
@@ -51,6 +52,15 @@ def test_the_defaults_are_those_of_the_reference_product() -> None:
         ),
         ({"key": "x" * 351}, "key: is 351 bytes long; the most is 350"),
         ({"key": " "}, "key: must not be blank"),
+        ({"logFilePrefix": "_x"}, f"logFilePrefix: must not begin with . or _, {HIDDEN} such files"),
+        ({"logFilePrefix": ".x"}, f"logFilePrefix: must not begin with . or _, {HIDDEN} such files"),
+        ({"maxLinesPerFile": True}, "maxLinesPerFile: must be a valid integer"),
+        ({"maxLinesPerFile": "100"}, "maxLinesPerFile: must be a valid integer"),
+        ({"maxBytesPerFile": 1e6}, "maxBytesPerFile: must be a valid integer"),
+        (
+            {"kmsKey": "nonsense key"},
+            "kmsKey: must be the ARN of a key or alias, such as arn:aws:kms:eu-central-1:111122223333:key/…",
+        ),
         ({"compression": "snappy"}, "compression: must be 'none', 'gzip' or 'zstd'"),
         ({"partitioning": "week"}, "partitioning: must be 'none', 'month', 'day' or 'hour'"),
         ({"content": "all"}, "content: must be 'lineage' or 'openlineage'"),

@@ -173,6 +173,34 @@ def test_an_upload_of_something_else_is_refused() -> None:
     ]
 
 
+def uploads(*tasks: dict[str, str], **properties: str) -> dict[str, Any]:
+    """Return a flow of one file exporter with these properties, and uploads of its files."""
+    exporter = {"id": "file", "type": "FileAssetExporter"} | properties
+    upload = {"type": "Upload", "key": "k", "from": "{{ outputs['ship.it'].outputs.file.uris }}"}
+    shipper = {"id": "ship.it", "type": "AssetShipper", "assetExporters": [exporter]}
+    return {"id": "flow", "namespace": "company", "tasks": [shipper, *(upload | task for task in tasks)]}
+
+
+def test_an_upload_names_its_task_in_brackets_too() -> None:
+    (exporter,) = shipper_of(parse_flow(uploads({"id": "a", "bucket": "lake"}))).asset_exporters
+
+    assert isinstance(exporter, FileAssetExporter)
+    assert (exporter.bucket, exporter.key) == ("lake", "k")
+
+
+def test_files_that_are_uploaded_twice_are_refused() -> None:
+    document = uploads({"id": "a", "bucket": "first-lake"}, {"id": "b", "bucket": "second-lake"})
+
+    assert faults_of(document) == ["tasks[2].from: task a uploads these already; leave one out"]
+
+
+@pytest.mark.parametrize("own", [{"bucket": "lake"}, {"key": "lineage"}])
+def test_files_with_a_place_of_their_own_are_not_uploaded(own: dict[str, str]) -> None:
+    assert faults_of(uploads({"id": "a", "bucket": "lake"}, **own)) == [
+        "tasks[1].from: the exporter has bucket or key of its own; say it in one place"
+    ]
+
+
 def test_a_document_cannot_bring_warnings_of_its_own() -> None:
     assert faults_of(flow() | {"warnings": ["mine"]}) != []
 

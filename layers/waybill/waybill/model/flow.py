@@ -21,7 +21,8 @@ BARE_TASKS_ID = "waybill"
 """Flow id and namespace of a document that is only a list of tasks."""
 
 _CRON = re.compile(r"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)|\S+(?: +\S+){4,5}")
-_URIS = re.compile(r"\{\{\s*outputs\.([\w-]+)\.outputs\.([\w-]+)\.uris\s*\}\}")
+_URIS = re.compile(r"\{\{\s*outputs\.([\w.-]+)\.outputs\.([\w-]+)\.uris\s*\}\}")
+_SUBSCRIPT = re.compile(r"""\[(?:'([^']+)'|"([^"]+)")\]""")  # outputs['ship.it'], for an id that is no plain word
 
 AnyExporter = Annotated[OpenLineageAssetExporter | FileAssetExporter, Field(discriminator="type")]
 
@@ -215,7 +216,7 @@ def _twice(ids: Sequence[tuple[str, str]]) -> Iterator[str]:
 def _destinations(flow: Flow) -> tuple[dict[tuple[str, str], Upload], list[str]]:
     """Find for each upload the file exporter whose files it uploads."""
     files = {
-        (task.id, exporter.id)
+        (task.id, exporter.id): exporter
         for task in flow.shippers
         for exporter in task.asset_exporters
         if isinstance(exporter, FileAssetExporter)
@@ -224,12 +225,19 @@ def _destinations(flow: Flow) -> tuple[dict[tuple[str, str], Upload], list[str]]
     faults: list[str] = []
     for position, task in enumerate(flow.tasks):
         if isinstance(task, Upload):
-            match = _URIS.fullmatch(task.source.strip())
-            if match and match.groups() in files:
-                found[match[1], match[2]] = task
+            match = _URIS.fullmatch(_SUBSCRIPT.sub(r".\1\2", task.source.strip()))
+            names = (match[1], match[2]) if match else ("", "")
+            fault = ""
+            if names not in files:
+                fault = "must be {{ outputs.<task>.outputs.<exporter>.uris }} of a file exporter of this flow"
+            elif names in found:
+                fault = f"task {found[names].id} uploads these already; leave one out"
+            elif files[names].model_fields_set & {"bucket", "key"}:
+                fault = "the exporter has bucket or key of its own; say it in one place"
+            if fault:
+                faults.append(f"tasks[{position}].from: {fault}")
             else:
-                uris = "{{ outputs.<task>.outputs.<exporter>.uris }}"
-                faults.append(f"tasks[{position}].from: must be {uris} of a file exporter of this flow")
+                found[names] = task
     return found, faults
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, StrictInt, ValidationInfo, field_validator
 
 from waybill.export.files.keys import parse_key
 from waybill.export.openlineage.config import DatasetMapping
@@ -14,6 +14,7 @@ from waybill.model.fields import Document, ExporterId, Text
 _BUCKET = re.compile(
     r"(?=.{3,63}\Z)[a-z0-9][a-z0-9.-]*[a-z0-9]|arn:[a-z-]+:s3:[a-z0-9-]*:\d{12}:accesspoint/[a-z0-9-]+"
 )
+_KMS_KEY = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:\d{12}:(?:key/[A-Za-z0-9-]+|alias/[A-Za-z0-9/_-]+)")
 _PREFIX = re.compile(r"[A-Za-z0-9!_.*'()-]{1,100}")
 MOST_LINES = 10_000_000
 LONGEST_KEY = 350
@@ -37,6 +38,14 @@ def _key(value: str) -> str:
 def _prefix(value: str) -> str:
     if not _PREFIX.fullmatch(value):
         raise ValueError("must have 1 to 100 letters, digits and ! _ . * ' ( ) -")
+    if value.startswith((".", "_")):
+        raise ValueError("must not begin with . or _, for Athena, Hive and Spark leave out such files")
+    return value
+
+
+def _kms_key(value: str) -> str:
+    if not _KMS_KEY.fullmatch(value):
+        raise ValueError("must be the ARN of a key or alias, such as arn:aws:kms:eu-central-1:111122223333:key/…")
     return value
 
 
@@ -60,8 +69,8 @@ class FileAssetExporter(Document):
     id: ExporterId
     type: Literal["FileAssetExporter"]
     format: Literal["ION", "JSON"] = "ION"
-    max_lines_per_file: int = Field(default=100_000, ge=1, le=MOST_LINES)
-    max_bytes_per_file: int = Field(default=256 * 1024 * 1024, ge=1024, le=40 * 1024**3)
+    max_lines_per_file: StrictInt = Field(default=100_000, ge=1, le=MOST_LINES)
+    max_bytes_per_file: StrictInt = Field(default=256 * 1024 * 1024, ge=1024, le=40 * 1024**3)
     log_file_prefix: Annotated[str, AfterValidator(_prefix)] = "kestra-log-file"
     bucket: BucketName | None = None
     key: Key = "lineage"
@@ -70,7 +79,7 @@ class FileAssetExporter(Document):
     content: Literal["lineage", "openlineage"] = "lineage"
     mappings: dict[str, DatasetMapping] = Field(default_factory=dict)
     default_namespace: Text = "default"
-    kms_key: Text | None = None
+    kms_key: Annotated[str, AfterValidator(_kms_key)] | None = None
 
     @field_validator("content")
     @classmethod

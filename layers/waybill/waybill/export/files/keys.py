@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 
 from waybill.clock import iso
@@ -18,6 +18,8 @@ _EXPRESSIONS = (
 )
 _TOKEN = re.compile(r"'(?P<literal>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<other>[^A-Za-z']+)")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f]")
+_ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+"""Shows what a template becomes: dates have no letter that a key must not have, but the text in patterns may."""
 
 Formatter = Callable[[datetime], str]
 
@@ -122,10 +124,13 @@ class KeyTemplate:
 
     def folder(self, started: datetime, created: datetime) -> str:
         """Return the folder of an event with a slash at its end, or an empty text."""
-        moments = {"execution.startDate": started, "event.created": created}
-        texts = [part if isinstance(part, str) else part[1].format(moments[part[0]]) for part in self.parts]
-        folder = "".join(texts).strip("/")
+        folder = self.text(started, created).strip("/")
         return f"{folder}/" if folder else ""
+
+    def text(self, started: datetime, created: datetime) -> str:
+        """Return the template with its dates put in."""
+        moments = {"execution.startDate": started, "event.created": created}
+        return "".join(part if isinstance(part, str) else part[1].format(moments[part[0]]) for part in self.parts)
 
 
 def parse_key(text: str) -> KeyTemplate:
@@ -134,16 +139,19 @@ def parse_key(text: str) -> KeyTemplate:
     Raises:
         ValueError: naming the part that is not known, and what there is.
     """
-    steps = _EXPRESSION.sub("x", text.strip("/")).split("/")
-    if _FORBIDDEN.search(text) or any(step in ("", ".", "..") for step in steps):
-        raise ValueError("must not hold control characters, empty steps, . or .. as a step")
     parts: list[str | tuple[str, DatePattern]] = []
     for position, piece in enumerate(_EXPRESSION.split(text.strip("/"))):
         if position % 2:
             parts.append(_date(piece))
         elif piece:
             parts.append(_plain(piece))
-    return KeyTemplate(tuple(parts))
+    template = KeyTemplate(tuple(parts))
+    steps = template.text(_ANY_TIME, _ANY_TIME).split("/")
+    if _FORBIDDEN.search(text) or not all(steps):
+        raise ValueError("must not hold control characters or empty steps")
+    if any(step.startswith((".", "_")) for step in steps):
+        raise ValueError("must not hold steps that begin with . or _, which Athena, Hive and Spark leave out")
+    return template
 
 
 def _date(expression: str) -> tuple[str, DatePattern]:
