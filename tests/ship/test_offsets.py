@@ -12,7 +12,7 @@ import pytest
 from tests.support.shipping import NAMESPACE, NOON, STATE_KEY
 from tests.support.tables import aws_client
 from waybill.clock import from_millis
-from waybill.errors import ExportFailed, InvalidFlow, StoreBusy
+from waybill.errors import ExportFailed, InvalidDocument, InvalidFlow, StoreBusy
 from waybill.ids import uuid7_millis
 from waybill.ship.offsets import ExporterOffset, Offsets
 from waybill.store.offsets import ParameterOffsets
@@ -304,3 +304,55 @@ def test_what_waits_is_counted_in_each_generation_of_shards(world: World) -> Non
     (exporter,) = shown(world)
 
     assert (exporter.waiting, exporter.oldest) == (7, recorded(keys[0]))
+
+
+def test_a_position_is_begun_for_a_task_that_has_not_run(world: World) -> None:
+    marquez, other = world.stream(), world.stream("other")
+    keys = [world.event(ago=3 * 3_600), world.event(ago=90), world.event(ago=60)]
+
+    Offsets(world.services).set(NAMESPACE, STATE_KEY, NOON - timedelta(hours=1), world.flow())
+    world.ship()
+
+    assert (marquez.keys, other.keys) == (keys[1:], keys[1:])
+
+
+def test_set_with_its_flow_a_task_that_has_run_ships_again_and_to_new_exporters(world: World) -> None:
+    marquez = world.stream()
+    key = world.event(ago=90)
+    world.ship()
+    other = world.stream("other")
+
+    Offsets(world.services).set(NAMESPACE, STATE_KEY, NOON - timedelta(hours=1), world.flow())
+    world.ship(lookbackPeriod="PT1S")
+
+    assert (marquez.keys, other.keys) == ([key, key], [key])
+
+
+def test_a_position_is_begun_in_parameter_store_too(world: World, parameters: Any) -> None:
+    marquez = world.stream()
+    keys = [world.event(ago=3 * 3_600), world.event(ago=60)]
+
+    Offsets(world.services).set(NAMESPACE, STATE_KEY, NOON - timedelta(hours=1), world.flow())
+
+    value = json.loads(parameters.get_parameter(Name=parameter(world))["Parameter"]["Value"])
+    assert value == {"generation": world.state()["generation"], "endFetchedDate": None}
+    world.ship()
+    assert marquez.keys == keys[1:]
+
+
+def test_a_key_that_no_task_has_is_refused_and_nothing_begun(world: World) -> None:
+    world.stream()
+    offsets = Offsets(world.services)
+
+    with pytest.raises(InvalidDocument) as refusal:
+        offsets.set(NAMESPACE, "AssetShipper-state_other", NOON, world.flow())
+    assert refusal.value.faults == (
+        f"{NAMESPACE} AssetShipper-state_other: is the key of no task of the flow; it has {NAMESPACE} {STATE_KEY}",
+    )
+    with pytest.raises(InvalidDocument) as refusal:
+        offsets.set(NAMESPACE, STATE_KEY, NOON)
+    assert str(refusal.value) == (
+        f"{NAMESPACE} {STATE_KEY}: no task has shipped under this key; known are none; "
+        "with --flow FILE a task that has not run yet is begun"
+    )
+    assert world.values() == {}

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
+from tools.emulator import ROOT
 from waybill import cli
 from waybill.cli import offsets
 from waybill.ship.offsets import ExporterOffset, TaskOffset
+
+if TYPE_CHECKING:
+    from waybill.model.flow import Flow
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 KEY = "AssetShipper-state_ship_lineage_to_marquez_of_the_whole_company_ship_lineage"
@@ -22,7 +27,13 @@ NOT_COUNTED = ExporterOffset("file", SHIPPED_UP_TO, None, None)
 
 
 class Offsets:
-    """The offsets of one task."""
+    """The offsets of one task, and what was set last."""
+
+    def __init__(self) -> None:
+        self.told: tuple[str, str, datetime, str | None] | None = None
+
+    def set(self, namespace: str, key: str, moment: datetime, flow: Flow | None) -> None:
+        self.told = namespace, key, moment, flow.id if flow else None
 
     def all(self, *, count: bool) -> list[TaskOffset]:
         exporters = (BEHIND, DONE) if count else (NOT_COUNTED,)
@@ -30,9 +41,11 @@ class Offsets:
 
 
 @pytest.fixture(autouse=True)
-def _one_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets, "_offsets", lambda _: Offsets())
+def one_task(monkeypatch: pytest.MonkeyPatch) -> Offsets:
+    task = Offsets()
+    monkeypatch.setattr(offsets, "_offsets", lambda _: task)
     monkeypatch.setattr(offsets, "utc_now", lambda: NOW)
+    return task
 
 
 def shown(*options: str, environment: dict[str, str] | None = None) -> str:
@@ -82,3 +95,17 @@ def test_as_json_it_is_for_programs() -> None:
             "faults": [],
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "flow"), [((), None), (("--flow", "events/file_lineage.json"), "file_lineage")], ids=["alone", "flow"]
+)
+def test_a_time_is_set_with_the_flow_or_without(
+    one_task: Offsets, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], flow: str | None
+) -> None:
+    monkeypatch.chdir(ROOT)
+    done = CliRunner().invoke(cli.app, ["offsets", "set", "company.platform", KEY, "2026-12-01T10:00+01:00", *options])
+
+    said = f"company.platform/{KEY}: the next run ships what was recorded since 2026-12-01T09:00:00.000Z\n"
+    assert (done.exit_code, done.stdout) == (0, said)
+    assert one_task.told == ("company.platform", KEY, SHIPPED_UP_TO, flow)

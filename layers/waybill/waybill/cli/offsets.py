@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waybill.cli.ship import read_flow
 from waybill.cli.stack import DEFAULT_STACK, Stack, StackName
 from waybill.cli.tables import AsJson, show_json, show_table
 from waybill.clock import iso, utc_now
 from waybill.errors import InvalidDocument
+from waybill.model.flow import parse_flow
 from waybill.ship.offsets import Offsets
 
 if TYPE_CHECKING:
@@ -22,6 +25,10 @@ Namespace = Annotated[str, typer.Argument(help="The flow's namespace, such as co
 Key = Annotated[str, typer.Argument(help="The key, such as AssetShipper-state_ship_lineage_to_marquez_ship_lineage.")]
 Time = Annotated[str, typer.Argument(help="ISO 8601 with a zone, such as 2026-12-01T09:00:00Z.")]
 
+TaskFlow = Annotated[
+    Path | None,
+    typer.Option("--flow", exists=True, dir_okay=False, help="The task's flow document, when it has not run yet."),
+]
 Count = Annotated[bool, typer.Option(help="Count the events that wait; this reads their keys.")]
 
 
@@ -48,9 +55,10 @@ def reset(namespace: Namespace, key: Key, stack: StackName = DEFAULT_STACK) -> N
 
 
 @app.command(name="set")
-def set_(namespace: Namespace, key: Key, time: Time, stack: StackName = DEFAULT_STACK) -> None:
+def set_(namespace: Namespace, key: Key, time: Time, flow: TaskFlow = None, stack: StackName = DEFAULT_STACK) -> None:
     """Set a task's offset to a time: its next run ships what was recorded since then."""
-    _offsets(stack).set(namespace, key, _instant(time))
+    document = None if flow is None else parse_flow(read_flow(flow))
+    _offsets(stack).set(namespace, key, _instant(time), document)
     typer.echo(f"{namespace}/{key}: the next run ships what was recorded since {iso(_instant(time))}")
 
 

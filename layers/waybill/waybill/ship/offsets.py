@@ -13,6 +13,8 @@ from waybill.ids import uuid7_floor, uuid7_millis
 from waybill.ship.position import Position
 from waybill.ship.reader import Reader, hour_of_key
 from waybill.ship.services import services_of
+from waybill.ship.task import state_key
+from waybill.store.keyvalue import Busy
 from waybill.store.offsets import Offset
 from waybill.store.shards import next_hour
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from waybill.model.flow import Flow
     from waybill.settings import Settings
     from waybill.ship.position import ShardPosition
     from waybill.ship.services import Services
@@ -85,29 +88,46 @@ class Offsets:
         if self._services.offsets is not None:
             self._services.offsets.delete(namespace, key)
 
-    def set(self, namespace: str, key: str, moment: datetime) -> None:
-        """Make a task ship again what was recorded since an instant, to every exporter it has.
+    def set(self, namespace: str, key: str, moment: datetime, flow: Flow | None = None) -> None:
+        """Make a task ship what was recorded since an instant, to every exporter it has.
+
+        Args:
+            namespace: of the flow.
+            key: of the task's state.
+            moment: the instant.
+            flow: the task's flow; with it, a task and exporters that have not shipped yet are begun.
 
         Raises:
-            InvalidDocument: no task has shipped under the key.
-            InvalidOffset: what stands there is no state.
+            InvalidDocument: no task has shipped under the key, and no flow is given; or the flow has no such task.
         """
-        state = self._state(namespace, key)
-        if state.fault is not None:
-            raise InvalidOffset(state.fault)
+        exporters = self._begun(namespace, key, flow) if flow else []
+        state = self._state(namespace, key, "; with --flow FILE a task that has not run yet is begun")
         generation = uuid.uuid4().hex
         start = self._reader().start(uuid7_floor(moment)).to_json()
-        self._services.states.begin(namespace, key, generation, dict.fromkeys(state.positions, start))
+        positions = dict.fromkeys([*state.positions, *exporters], start)
+        self._services.states.begin(namespace, key, generation, positions)
         if self._services.offsets is not None:
             self._services.offsets.put(namespace, key, Offset(generation, None))
 
-    def _state(self, namespace: str, key: str) -> State:
+    def _begun(self, namespace: str, key: str, flow: Flow) -> list[str]:
+        """Make the state of a flow's task, unless there is one, and return the ids of the task's exporters."""
+        tasks = {state_key(flow, task): task for task in flow.shippers}
+        task = tasks.get(key)
+        if task is None or flow.namespace != namespace:
+            known = ", ".join(f"{flow.namespace} {each}" for each in tasks)
+            raise InvalidDocument([f"{namespace} {key}: is the key of no task of the flow; it has {known}"])
+        lease = self._services.key_values.acquire(namespace, key, flow.id, task.id, "waybill offsets set")
+        if not isinstance(lease, Busy):
+            self._services.key_values.release(lease, lease.end_fetched_date)
+        return [exporter.id for exporter in task.asset_exporters]
+
+    def _state(self, namespace: str, key: str, advice: str = "") -> State:
         states = self._services.states.all()
         for state in states:
             if (state.namespace, state.key) == (namespace, key):
                 return state
         known = ", ".join(f"{state.namespace} {state.key}" for state in states) or "none"
-        raise InvalidDocument([f"{namespace} {key}: no task has shipped under this key; known are {known}"])
+        raise InvalidDocument([f"{namespace} {key}: no task has shipped under this key; known are {known}{advice}"])
 
     def _reader(self) -> Reader:
         horizon = uuid7_floor(self._services.clock())
