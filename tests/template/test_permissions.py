@@ -3,50 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import pytest
 
+from tests.support.statements import FUNCTION_ROLES, ROLES, WITH_ALL, statements
 from tests.template.conftest import Resources, of_type
 from tests.template.intrinsics import Resolver
 from tools.emulator import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROLES = ("RecorderFunctionRole", "ShipperFunctionRole", "FileExporterFunctionRole", "CatalogFunctionRole")
 CONDITION = re.compile(r"- [A-Z]\w+")
 BOUNDARY = "arn:aws:iam::000000000000:policy/boundary"
-WITH_ALL = {
-    "KmsKeyArn": "arn:aws:kms:us-east-1:000000000000:key/1234",
-    "SubnetIds": "subnet-0a1,subnet-0b2",
-    "SecurityGroupIds": "sg-0c3",
-    "GradualDeployment": "true",
-    "OffsetStore": "SSM",
-    "DataZoneDomainId": "dzd_example",
-    "ExportBucket": "company-lineage",
-}
 WITHOUT_NAMES = {"WriteTraces", "JoinVpc", "SeeAlarms"}
 """Statements about what has no name: traces, network interfaces that are to come, alarms that are looked for."""
 
 
 def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def statements(template: dict[str, Any], resources: Resources, role: str, **parameters: str) -> list[dict[str, Any]]:
-    """Every statement that a role gets, in its own policies or in those attached, with some parameters."""
-    found = list(_statements(resources, role))
-    resolved: list[dict[str, Any]] = Resolver(template, parameters).resolve(found)
-    return resolved
-
-
-def _statements(resources: Resources, role: str) -> Iterator[dict[str, Any]]:
-    for policy in resources[role]["Properties"]["Policies"]:
-        yield from policy["PolicyDocument"]["Statement"]
-    for policy in of_type(resources, "AWS::IAM::Policy").values():
-        if {"Ref": role} in policy["Properties"]["Roles"]:
-            yield from policy["Properties"]["PolicyDocument"]["Statement"]
 
 
 def actions(template: dict[str, Any], resources: Resources, role: str, **parameters: str) -> set[str]:
@@ -65,9 +39,15 @@ def test_no_statement_has_a_wildcard_where_a_name_exists(
         assert ("*" in listed(statement["Resource"])) is (statement["Sid"] in WITHOUT_NAMES), statement["Sid"]
 
 
+def test_all_parameters_together_give_every_statement_there_is(template: dict[str, Any], resources: Resources) -> None:
+    written = [line.split()[-1] for line in (ROOT / "template.yaml").read_text().splitlines() if "- Sid: " in line]
+    given = [one["Sid"] for role in ROLES for one in statements(template, resources, role, **WITH_ALL)]
+    assert Counter(given) == Counter(written)
+
+
 def test_there_are_no_roles_but_the_functions_and_none_has_a_policy_of_somebody_elses(resources: Resources) -> None:
     roles = of_type(resources, "AWS::IAM::Role")
-    assert set(roles) == {*ROLES, "DeploymentRole"}
+    assert set(roles) == set(ROLES)
     for role in roles.values():
         assert "ManagedPolicyArns" not in role["Properties"]
 
@@ -87,7 +67,7 @@ def test_each_statement_has_its_reason_above_it() -> None:
             assert above.startswith("# "), line
 
 
-@pytest.mark.parametrize("role", [*ROLES, "DeploymentRole"])
+@pytest.mark.parametrize("role", ROLES)
 def test_a_permissions_boundary_bounds_every_role(template: dict[str, Any], resources: Resources, role: str) -> None:
     properties = resources[role]["Properties"]
     assert "PermissionsBoundary" not in Resolver(template).resolve(properties)
@@ -122,6 +102,8 @@ def test_the_shipper_reads_secrets_under_a_prefix(template: dict[str, Any], reso
         ("ssm:PutParameter", {"OffsetStore": "SSM"}),
         ("ec2:CreateNetworkInterface", {"SubnetIds": "subnet-0a1", "SecurityGroupIds": "sg-0c3"}),
         ("kms:Decrypt", {"KmsKeyArn": WITH_ALL["KmsKeyArn"]}),
+        ("kms:Decrypt", {"ExportKmsKeyArn": WITH_ALL["ExportKmsKeyArn"]}),
+        ("kms:Decrypt", {"SecretKmsKeyArn": WITH_ALL["SecretKmsKeyArn"]}),
     ],
 )
 def test_what_only_some_stacks_need_only_they_are_given(
@@ -131,8 +113,18 @@ def test_what_only_some_stacks_need_only_they_are_given(
     assert action in actions(template, resources, "ShipperFunctionRole", **parameters)
 
 
+def test_what_moves_aliases_moves_those_of_the_four_functions(template: dict[str, Any], resources: Resources) -> None:
+    (moved,) = (
+        one["Resource"]
+        for one in statements(template, resources, "DeploymentRole", **WITH_ALL)
+        if "lambda:UpdateAlias" in one["Action"]
+    )
+    functions = [f"<{role.removesuffix('Role')}.Arn>" for role in FUNCTION_ROLES]
+    assert moved == [arn for function in functions for arn in (function, f"{function}:*")]
+
+
 def test_a_function_writes_to_its_own_log_and_makes_no_other(template: dict[str, Any], resources: Resources) -> None:
-    for role in ROLES:
+    for role in FUNCTION_ROLES:
         (log,) = (one for one in statements(template, resources, role) if one["Sid"] == "WriteLog")
         assert log["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
         assert log["Resource"] == f"<{role.removesuffix('FunctionRole')}Log.Arn>"
