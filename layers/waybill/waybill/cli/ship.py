@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -41,7 +41,7 @@ def _read_yaml(path: Path, text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers = {
+        yaml_implicit_resolvers: ClassVar = {
             first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
             for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
