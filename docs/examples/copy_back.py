@@ -46,5 +46,7 @@ def copy_back(restored: str, table: str) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != len(("copy_back.py", "RESTORED", "TABLE")):
+        sys.exit("usage: copy_back.py RESTORED TABLE")
     copied, kept = copy_back(*sys.argv[1:3])
     print(f"{copied} items copied, {kept} were there")

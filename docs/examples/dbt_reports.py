@@ -90,7 +90,21 @@ def _asset_id(node: dict[str, Any]) -> str:
     return ".".join(re.sub(r"[^A-Za-z0-9._:-]", "_", name) for name in names if name)
 
 
+def main(arguments: list[str]) -> int:
+    """Print the reports of a target folder; what is wrong is said in a line."""
+    positional, pairs = arguments[:3], arguments[3:]
+    if len(positional) < len(("TARGET", "NAMESPACE", "FLOW")) or not all("=" in pair for pair in pairs):
+        print("usage: dbt_reports.py TARGET NAMESPACE FLOW [NAME=VALUE ...]", file=sys.stderr)
+        return 2
+    folder, namespace, flow = positional
+    try:
+        for report in reports(Path(folder), namespace, flow, dict(pair.split("=", 1) for pair in pairs)):
+            print(json.dumps(report))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        print(f"{error.filename} is not there; TARGET is the folder that dbt writes to", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    folder, namespace, flow, *pairs = sys.argv[1:]
-    for report in reports(Path(folder), namespace, flow, dict(pair.split("=", 1) for pair in pairs)):
-        print(json.dumps(report))
+    sys.exit(main(sys.argv[1:]))

@@ -43,8 +43,11 @@ def reported(
         The outputs, to which the block may add metadata.
 
     Raises:
-        RuntimeError: Waybill refused the report, or counts the task as failed for an asset that could not be written.
+        RuntimeError: Waybill refused the report, or counts the task as failed for an asset that could not be written;
+            or, before the block starts, nobody said where the recorder is.
     """
+    if not os.environ.get("WAYBILL_RECORDER"):
+        raise RuntimeError("set WAYBILL_RECORDER to the stack's output RecorderFunctionName")
     written = [dict(output) for output in outputs]
     report = {
         "namespace": namespace,

@@ -110,6 +110,17 @@ def test_a_report_that_is_refused_fails_the_job() -> None:
         pass
 
 
+def test_a_job_that_does_not_know_the_recorder_is_told_so_before_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAYBILL_RECORDER", raising=False)
+    worked = False
+    with (
+        pytest.raises(RuntimeError, match="set WAYBILL_RECORDER to the stack's output RecorderFunctionName"),
+        reported("company.sales", "nightly", "load_orders"),
+    ):
+        worked = True
+    assert not worked
+
+
 # --- Airflow
 
 
@@ -216,6 +227,28 @@ def test_the_reports_of_a_dbt_run_are_recorded_by_the_command_line(emulator: Emu
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["state"] for answer in answers] == ["SUCCESS"] * 8
+
+
+USAGE = "usage: dbt_reports.py TARGET NAMESPACE FLOW [NAME=VALUE ...]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, USAGE),
+        (["target", "company.analytics"], 2, USAGE),
+        (["target", "company.analytics", "dbt_build", "owner"], 2, USAGE),
+        (
+            ["demo", "company.analytics", "dbt_build"],
+            1,
+            "demo/run_results.json is not there; TARGET is the folder that dbt writes to\n",
+        ),
+    ],
+)
+def test_what_is_not_given_to_the_example_for_dbt_is_said_in_a_line(arguments: list[str], code: int, said: str) -> None:
+    command = [sys.executable, "docs/examples/dbt_reports.py", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
 # --- out of order
