@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 import time
@@ -11,8 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.delivering import QUICK, STARTED, Letters, Shipped, asset, delivery, exporter_config, ship
+from tests.support.delivering import (
+    QUICK,
+    STARTED,
+    Letters,
+    Shipped,
+    asset,
+    delivery,
+    exporter_config,
+    job_name,
+    run_id,
+    ship,
+)
 from waybill.export.openlineage.exporter import OpenLineageExporter
+from waybill.export.openlineage.patience import Patience
 from waybill.export.ports import Deadline, Outcome, Run
 
 if TYPE_CHECKING:
@@ -238,3 +251,38 @@ def test_a_look_up_that_hangs_is_no_connection(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("aiohttp.TCPConnector._resolve_host", hanging)
     shipped = asyncio.run(ship("http://backend.invalid", [delivery()], timeout={"total": 0.2, "giveUp": 0.5}))
     assert str(shipped.error) == "no connection (TimeoutError); nothing got through for 0.5 s, the next run tries again"
+
+
+def test_a_server_that_closes_after_each_answer_without_saying_so_costs_a_repeat_and_no_pause() -> None:
+    async def script(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(CREATED)
+        return False
+
+    server = Server(script)
+    parcels = [delivery(number) for number in range(30)]
+    began = time.monotonic()
+    shipped = asyncio.run(_patiently(server, parcels))
+    assert time.monotonic() - began < 3
+    assert shipped.counts == (30, 0, 0)
+    assert "breakerOpened" not in shipped.outputs
+    assert [json.loads(body)["run"]["runId"] for body in server.bodies] == [run_id(parcel) for parcel in parcels]
+
+
+async def _patiently(server: Server, parcels: list[Delivery]) -> Shipped:
+    async with server.listening() as url:
+        return await ship(url, parcels, Patience(), backend="generic")
+
+
+def test_an_event_that_breaks_every_connection_has_three_tries_in_all() -> None:
+    async def script(number: int, writer: asyncio.StreamWriter) -> bool:
+        if json.loads(server.bodies[number - 1])["job"]["name"] == job_name("bad"):
+            return False
+        writer.write(CREATED)
+        return True
+
+    server = Server(script)
+    good = [delivery(number, "good") for number in range(300)]
+    shipped = shipped_to(server, [*good[:2], delivery(1, "bad"), *good[2:]], maxInFlight=2)
+    assert shipped.counts == (300, 1, 0)
+    assert shipped.letters[0].attempts == 3
+    assert len(server.bodies) == 303

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,11 @@ class Case:
         self.failures = 0
         self.unknown = 0
         self.failed_at = began
+
+    def broke(self) -> None:
+        """Note a try of which nobody knows whether it came to anything."""
+        self.unknown += 1
+        self.failed_at = time.monotonic()
 
     def refused(self, reason: str, judgement: Judgement, answer: Answer) -> Refusal:
         """Say how it ended."""

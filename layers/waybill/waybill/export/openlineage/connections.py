@@ -16,31 +16,30 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from waybill.export.openlineage.connection import proxy_of, tls_of
+from waybill.export.openlineage.wire import SUCCESS, final, is_kept, nothing_came, reset, write
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
-    from aiohttp.http import RawResponseMessage
     from aiohttp.streams import StreamReader
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
-
-    Head = tuple[RawResponseMessage, StreamReader]
 
 KEEP_IDLE = 4.0
 """Seconds that an idle connection stays in use: fewer than any backend keeps one (Data.Rentgen 5, Marquez 30)."""
 
 SENT = "sent"
 """The mark among a request's extensions that a connection was had for it: without it nothing was sent."""
+FRESH = "fresh"
+"""Asks, among a request's extensions, for a connection that was not used before."""
 
 _BLOCK = 64 * 1024
-_PIECE = 256 * 1024
-_A_MOMENT = 0.002
-_INFORMATION = (100, *range(102, 200))
-_SUCCESS = range(200, 300)
 _TROUBLES = (aiohttp.ClientError, HttpProcessingError, OSError)
+
+
+class KeptConnectionBroke(httpx.ReadError):
+    """A connection that was kept broke before any byte of an answer: most likely the server had closed it before."""
 
 
 class Connections(httpx.AsyncBaseTransport):
@@ -74,10 +73,11 @@ class Connections(httpx.AsyncBaseTransport):
         Raises:
             httpx.ConnectError: nothing was sent; its cause is aiohttp's own error, which tells more.
             httpx.ReadError: it was sent, and no answer came; the same.
+            KeptConnectionBroke: as that.
         """
         try:
             opening = self._opening_of(request)
-            connection = await self._connection(opening)
+            connection = await self._connection(opening, fresh=FRESH in request.extensions)
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.ConnectError(str(error)) from error
         request.extensions[SENT] = True
@@ -85,13 +85,13 @@ class Connections(httpx.AsyncBaseTransport):
         try:
             return await self._exchange(connection, opening.head(len(request.content)) + request.content)
         except BaseException:
-            connection.close()
             if transport is not None:
-                transport.abort()
+                reset(transport)
+            connection.close()
             raise
 
-    async def _connection(self, opening: _Opening) -> Connection:
-        """Return a connection; a kept one on which something came that nobody asked for is closed.
+    async def _connection(self, opening: _Opening, *, fresh: bool) -> Connection:
+        """Return a connection; a kept one is closed where a fresh one is asked for, and when something came on it.
 
         What came is no answer to the next request, and would be read as one.
         """
@@ -99,7 +99,7 @@ class Connections(httpx.AsyncBaseTransport):
         while True:
             connection = await pool.connect(opening.request, [], self._timeout)
             protocol = connection.protocol
-            if protocol is None or not protocol.should_close or not _is_kept(protocol):
+            if protocol is None or not (fresh or protocol.should_close) or not is_kept(protocol):
                 return connection
             connection.close()
 
@@ -108,13 +108,14 @@ class Connections(httpx.AsyncBaseTransport):
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             raise httpx.ConnectError("the connection was lost")
+        kept = is_kept(protocol)
         protocol.set_response_params(read_timeout=self._patience, read_until_eof=True, auto_decompress=False)
         try:
-            early = await _write(protocol, transport, request)
-            message, payload = early or await _final(protocol)
+            early = await write(protocol, transport, request)
+            message, payload = early or await final(protocol)
         except _TROUBLES as error:
-            raise httpx.ReadError(str(error)) from error
-        answer = _Answer(connection, payload, taken=message.code in _SUCCESS)
+            raise (KeptConnectionBroke if kept and nothing_came(error) else httpx.ReadError)(str(error)) from error
+        answer = _Answer(connection, payload, taken=message.code in SUCCESS)
         return httpx.Response(message.code, headers=message.raw_headers, stream=answer)
 
     async def aclose(self) -> None:
@@ -143,39 +144,6 @@ class Connections(httpx.AsyncBaseTransport):
         )
         self._opening = _Opening(request, made)
         return self._opening
-
-
-def _is_kept(protocol: ResponseHandler) -> bool:
-    """Whether a connection has carried a request before: only then does it know a time for the answer."""
-    return protocol.read_timeout is not None
-
-
-async def _write(protocol: ResponseHandler, transport: asyncio.Transport, request: bytes) -> Head | None:
-    """Write a request, a large one as fast as it is taken; return the head of an answer that comes before the end.
-
-    A server that takes what it answered before the end still gets all of it. The time for the answer begins at the end.
-    """
-    for start in range(0, len(request), _PIECE):
-        if transport.is_closing():
-            break
-        transport.write(request[start : start + _PIECE])
-        while transport.get_write_buffer_size():
-            if protocol.should_close and (early := await protocol.read())[0].code not in _INFORMATION:
-                if early[0].code in _SUCCESS:
-                    transport.write(request[start + _PIECE :])
-                return early
-            await asyncio.sleep(_A_MOMENT)
-    protocol.start_timeout()
-    return None
-
-
-async def _final(protocol: ResponseHandler) -> Head:
-    """Read the head of the answer; what a server says before it only shows that it is at work."""
-    head = await protocol.read()
-    while head[0].code in _INFORMATION:
-        protocol.start_timeout()
-        head = await protocol.read()
-    return head
 
 
 class _Opening:

@@ -174,9 +174,15 @@ class Courier:
         await self._pause(pause)
 
     async def _failed(self, event: RunEvent, case: Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
-        """Set an event aside when it is its own fault; else wait until it is worth posting it again."""
+        """Set an event aside when it is its own fault; else wait until it is worth posting it again.
+
+        A kept connection that broke says nothing of the backend, which may have closed it: it is posted again at once.
+        """
         patience, health = self._patience, self._health
         unknown = judgement.verdict is Verdict.UNKNOWN
+        if answer.stale and not case.unknown:
+            case.broke()
+            return _Next.AGAIN
         case.unknown += unknown
         case.failures += not unknown and not answer.never_sent
         previous, case.failed_at = case.failed_at, time.monotonic()

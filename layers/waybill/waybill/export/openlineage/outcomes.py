@@ -43,6 +43,7 @@ class Answer:
         fault: what went wrong when there was no answer.
         verdict: what that fault means.
         credentials: which ones were shown; they are counted.
+        stale: whether a connection that was kept broke before any byte of an answer.
     """
 
     status: int | None = None
@@ -54,6 +55,7 @@ class Answer:
     fault: str = ""
     verdict: Verdict | None = None
     credentials: int = 0
+    stale: bool = False
 
     @property
     def never_sent(self) -> bool:

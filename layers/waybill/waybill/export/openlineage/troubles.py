@@ -5,6 +5,7 @@ from __future__ import annotations
 import aiohttp
 import httpx
 
+from waybill.export.openlineage.connections import KeptConnectionBroke
 from waybill.export.openlineage.outcomes import Answer, Verdict
 
 _PROXY_IN_TROUBLE = range(500, 600)
@@ -19,6 +20,7 @@ def trouble_of(error: Exception, *, sent: bool) -> Answer:
         error: of httpx, or that the time was over.
         sent: whether a connection was had to send over.
     """
+    stale = isinstance(error, KeptConnectionBroke)
     never_sent = not sent or isinstance(error, httpx.ConnectError)
     if isinstance(error, httpx.HTTPError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
@@ -34,7 +36,7 @@ def trouble_of(error: Exception, *, sent: bool) -> Answer:
         return Answer(fault=f"no connection ({text})", verdict=Verdict.RETRY)
     if isinstance(error, TimeoutError):
         return Answer(fault=f"it was sent and no whole answer came in time ({text})", verdict=Verdict.UNKNOWN)
-    return Answer(fault=f"the connection broke before a whole answer ({text})", verdict=Verdict.UNKNOWN)
+    return Answer(fault=f"the connection broke before a whole answer ({text})", verdict=Verdict.UNKNOWN, stale=stale)
 
 
 def _proxy_refuses(error: aiohttp.ClientHttpProxyError) -> Answer:
