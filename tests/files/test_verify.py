@@ -142,6 +142,20 @@ def test_while_a_manifest_cannot_be_read_no_orphan_is_tagged(world: FilingWorld)
     assert [world.tags(uri) for uri in (left, *outputs["uris"])] == [[], []]
 
 
+def test_while_events_are_missing_no_orphan_is_tagged(world: FilingWorld) -> None:
+    flow = world.filing()
+    world.event()
+    outputs = world.file(flow)
+    world.s3.delete_object(Bucket=world.tables.bucket, Key=world.key(outputs["manifests"][0]))
+
+    assert check(world, flow, expire_orphans=True) == NOTHING | {
+        "missing": world.event_ids(),
+        "orphans": outputs["uris"],
+        "not_tagged": "they may hold the events that are missing, and their manifest be lost",
+    }
+    assert [world.tags(uri) for uri in outputs["uris"]] == [[]]
+
+
 def leave_behind(world: FilingWorld, uri: str) -> str:
     """Leave a file of another start beside the one at an address, as a killed run does."""
     folder, _, name = uri.rpartition("/")

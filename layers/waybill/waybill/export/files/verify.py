@@ -97,6 +97,8 @@ def expire_orphans(destination: Destination, found: Findings) -> None:
         return
     if found.unread:
         found.not_tagged = "what a manifest names that cannot be read is not known; restore an older version of it"
+    elif found.missing:
+        found.not_tagged = "they may hold the events that are missing, and their manifest be lost"
     elif not destination.own:
         found.not_tagged = "the bucket is not the stack's, and nothing there removes what is tagged; delete them there"
     else:
