@@ -164,13 +164,13 @@ class Courier:
             raise self.stop(str(error)) from error
 
     async def _wait(self, case: Case, answer: Answer) -> None:
-        """Hold everything back for as long as the backend asks."""
+        """Hold everything back for as long as the backend asks, and the event for a growing pause at least."""
         self._health.troubled()
         asked = seconds_to_wait(answer.retry_after)
         if asked is not None and asked > self._give_up:
             raise self.stop(f"{self._trouble}, for {asked:.0f} s; {_TOO_LONG}")
         pause = max(asked or 0.0, self._patience.backoff(case.attempts))
-        self.breaker.hold(pause)
+        self.breaker.hold(pause if asked is None else asked)
         await self._pause(pause)
 
     async def _failed(self, event: RunEvent, case: Case, answer: Answer, judgement: Judgement) -> Refusal | _Next:
