@@ -356,3 +356,10 @@ def test_a_key_that_no_task_has_is_refused_and_nothing_begun(world: World) -> No
         "with --flow FILE a task that has not run yet is begun"
     )
     assert world.values() == {}
+
+
+def test_the_offset_of_a_task_without_positions_is_not_set_without_its_flow(world: World) -> None:
+    world.services.key_values.acquire(NAMESPACE, STATE_KEY, "ship", "ship_lineage", "run")
+
+    with pytest.raises(InvalidDocument, match="no exporter of the task has a position yet; give --flow FILE"):
+        Offsets(world.services).set(NAMESPACE, STATE_KEY, NOON)

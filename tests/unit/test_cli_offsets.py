@@ -109,3 +109,12 @@ def test_a_time_is_set_with_the_flow_or_without(
     said = f"company.platform/{KEY}: the next run ships what was recorded since 2026-12-01T09:00:00.000Z\n"
     assert (done.exit_code, done.stdout) == (0, said)
     assert one_task.told == ("company.platform", KEY, SHIPPED_UP_TO, flow)
+
+
+@pytest.mark.parametrize("time", ["2999-01-01T00:00:00Z", "1960-01-01T00:00:00Z"])
+def test_a_time_at_which_nothing_was_recorded_is_refused(one_task: Offsets, time: str) -> None:
+    done = CliRunner().invoke(cli.app, ["offsets", "set", "company.platform", KEY, time])
+
+    said = f"time: {time} must lie between 1970 and now: nothing was recorded at other times\n"
+    assert (done.exit_code, done.stderr) == (1, said)
+    assert one_task.told is None

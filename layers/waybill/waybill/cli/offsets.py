@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +30,8 @@ TaskFlow = Annotated[
     typer.Option("--flow", exists=True, dir_okay=False, help="The task's flow document, when it has not run yet."),
 ]
 Count = Annotated[bool, typer.Option(help="Count the events that wait; this reads their keys.")]
+
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @app.command()
@@ -69,6 +71,8 @@ def _instant(time: str) -> datetime:
         raise InvalidDocument([f"time: {time} is not ISO 8601, such as 2026-12-01T09:00:00Z"]) from None
     if moment.tzinfo is None:
         raise InvalidDocument([f"time: {time} has no time zone; add Z or an offset"])
+    if not _FIRST <= moment <= utc_now():
+        raise InvalidDocument([f"time: {time} must lie between 1970 and now: nothing was recorded at other times"])
     return moment
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
@@ -40,14 +40,13 @@ def _read_yaml(path: Path, text: str) -> Any:
     """Read YAML as JSON would be: what looks like a date is text."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        yaml_implicit_resolvers: ClassVar = {
-            first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    loader = type("Loader", (yaml.SafeLoader,), {"yaml_implicit_resolvers": resolvers})
     try:
-        document = yaml.load(text, Loader)  # noqa: S506 - it is a SafeLoader
+        document = yaml.load(text, loader)  # noqa: S506 - it is a SafeLoader
     except yaml.YAMLError as error:
         raise InvalidFlow([f"{path}: is neither YAML nor JSON: {error}"]) from error
     try:

@@ -105,6 +105,8 @@ class Offsets:
         generation = uuid.uuid4().hex
         start = self._reader().start(uuid7_floor(moment)).to_json()
         positions = dict.fromkeys([*state.positions, *exporters], start)
+        if not positions:
+            raise InvalidDocument([f"{namespace} {key}: no exporter of the task has a position yet; give --flow FILE"])
         self._services.states.begin(namespace, key, generation, positions)
         if self._services.offsets is not None:
             self._services.offsets.put(namespace, key, Offset(generation, None))
