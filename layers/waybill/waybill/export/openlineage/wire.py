@@ -26,11 +26,16 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 def reset(transport: asyncio.Transport) -> None:
     """End a connection at once, and throw away what is still to be sent: it must not arrive after a later event."""
+    _set(transport, socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+    transport.abort()
+
+
+def _set(transport: asyncio.Transport, level: int, option: int, value: int | bytes) -> None:
+    """Set an option of the socket, if it is still open."""
     open_socket = transport.get_extra_info("socket")
     if open_socket is not None:
         with suppress(OSError):
-            open_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-    transport.abort()
+            open_socket.setsockopt(level, option, value)
 
 
 def is_kept(protocol: ResponseHandler) -> bool:
@@ -49,7 +54,10 @@ async def write(protocol: ResponseHandler, transport: asyncio.Transport, request
     """Write a request, a large one as fast as it is taken; return the head of an answer that comes before the end.
 
     A server that takes what it answered before the end still gets all of it. The time for the answer begins at the end.
+    Of a large one the system keeps little in buffers of its own: what lies there is not seen, and counted as sent.
     """
+    if len(request) > _PIECE:
+        _set(transport, socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _PIECE)
     for start in range(0, len(request), _PIECE):
         if transport.is_closing():
             break
