@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
+import threading
 from bisect import bisect_right, insort
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
+from moto.dynamodb.exceptions import ConditionalCheckFailed
+from moto.dynamodb.models import DynamoDBBackend
+
 from tests.support.shipping import Died
-from waybill.errors import LeaseLost
-from waybill.store.keyvalue import LEASE, Busy, Lease
+from waybill.store.keyvalue import POSITION_MARK
 from waybill.store.log_reader import LogItem, LogPage
 from waybill.store.shards import Generation, hour_of, next_hour
 
@@ -64,66 +67,85 @@ class ShardsInMemory:
             self.found.append(Generation(start, shards))
 
 
-@dataclass
-class KeyValuesInMemory:
-    """The state of one task, and the position of its exporters.
+class TableInMemory:
+    """The key-value table: moto's own, so that every condition counts, without the way there."""
+
+    name = "values"
+
+    def __init__(self) -> None:
+        self._backend = DynamoDBBackend("us-east-1", "123456789012")
+        self._one_at_a_time = threading.Lock()
+        keys = ("namespace", "key")
+        self._backend.create_table(
+            self.name,
+            schema=[{"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=True)],
+            attr=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+            billing_mode="PAY_PER_REQUEST",
+            throughput=None,
+            global_indexes=None,
+            indexes=None,
+            streams=None,
+            sse_specification=None,
+            tags=[],
+            deletion_protection_enabled=False,
+            warm_throughput=None,
+        )
+
+    def position(self) -> str | None:
+        """Return the JSON of the only position, or None where there is none yet."""
+        items = [item.to_json()["Attributes"] for item in self._backend.get_table(self.name).all_items()]
+        bodies = [item["body"]["S"] for item in items if POSITION_MARK in item["key"]["S"] and "body" in item]
+        return bodies[0] if bodies else None
+
+    def get(self, key: dict[str, Any]) -> dict[str, Any]:
+        """Return an item, empty where there is none."""
+        item = self._backend.get_item(self.name, key)
+        return item.to_json()["Attributes"] if item else {}
+
+    def update(self, key: dict[str, Any], update: str, condition: str, names: Any, values: Any) -> dict[str, Any]:
+        """Update an item, and return it."""
+        try:
+            with self._one_at_a_time:
+                item = self._backend.update_item(self.name, key, update, names, values, condition_expression=condition)
+        except ConditionalCheckFailed as error:
+            code = {"Error": {"Code": "ConditionalCheckFailedException", "Message": ""}}
+            raise ClientError(code, "UpdateItem") from error  # type: ignore[arg-type]
+        attributes: dict[str, Any] = item.to_json()["Attributes"]
+        return attributes
+
+
+class Process:
+    """The DynamoDB client of one run, whose process may be killed.
 
     Attributes:
-        dead: the process is gone: whatever it still does raises `Died`.
-        dies_at: the number of the write at which it goes.
+        dead: whatever it still does raises `Died`.
+        before_write: told the number of each write before it is carried out.
     """
 
-    clock: Callable[[], datetime]
-    dead: bool = False
-    dies_at: int | None = None
-    writes: int = 0
-    state: dict[str, Any] = field(default_factory=dict)
-    positions: dict[str, tuple[int, str | None]] = field(default_factory=dict)
+    def __init__(self, table: TableInMemory, before_write: Callable[[int], None] = lambda _: None) -> None:
+        self._table = table
+        self._before_write = before_write
+        self._writes = 0
+        self.dead = False
 
-    def acquire(self, namespace: str, key: str, flow_id: str, task_id: str, owner: str) -> Lease | Busy:  # noqa: ARG002
-        self._live()
-        now, state = self.clock(), self.state
-        if "until" in state and state["until"] >= now:
-            return Busy(state["owner"], state["until"])
-        state.setdefault("generation", uuid.uuid4().hex)
-        state |= {"owner": owner, "until": now + LEASE, "fence": state.get("fence", 0) + 1}
-        return Lease(namespace, key, state["generation"], owner, state["fence"], state["until"], state.get("end"))
-
-    def renew(self, lease: Lease) -> Lease:
-        self._live()
-        self._hold(lease)
-        self.state["until"] = self.clock() + LEASE
-        return replace(lease, until=self.state["until"])
-
-    def release(self, lease: Lease, end_fetched_date: str | None) -> None:
-        self._live()
-        self._hold(lease)
-        del self.state["until"]
-        self.state["end"] = end_fetched_date
-
-    def claim_position(self, lease: Lease, exporter_id: str) -> str | None:
-        self._live()
-        fence, body = self.positions.get(exporter_id, (0, None))
-        if fence >= lease.fence:
-            raise LeaseLost(exporter_id)
-        self.positions[exporter_id] = lease.fence, body
-        return body
-
-    def put_position(self, lease: Lease, exporter_id: str, body: str) -> None:
-        self._live()
-        if self.positions[exporter_id][0] != lease.fence:
-            raise LeaseLost(exporter_id)
-        self.positions[exporter_id] = lease.fence, body
-
-    def park(self, lease: Lease, exporter_id: str, event_key: str, reason: str) -> None:
-        raise AssertionError((lease, exporter_id, event_key, reason))
-
-    def _hold(self, lease: Lease) -> None:
-        if self.state["fence"] != lease.fence:
-            raise LeaseLost(lease.key)
-
-    def _live(self) -> None:
-        self.writes += 1
-        self.dead |= self.writes == self.dies_at
+    def update_item(
+        self,
+        Key: dict[str, Any],  # noqa: N803 - boto3's names
+        UpdateExpression: str,  # noqa: N803
+        ConditionExpression: str,  # noqa: N803
+        ExpressionAttributeValues: dict[str, Any],  # noqa: N803
+        ExpressionAttributeNames: dict[str, str] | None = None,  # noqa: N803
+        **_: Any,
+    ) -> dict[str, Any]:
+        self._writes += 1
+        if not self.dead:
+            self._before_write(self._writes)
         if self.dead:
             raise Died
+        names, values = ExpressionAttributeNames or {}, ExpressionAttributeValues
+        return {"Attributes": self._table.update(Key, UpdateExpression, ConditionExpression, names, values)}
+
+    def get_item(self, Key: dict[str, Any], **_: Any) -> dict[str, Any]:  # noqa: N803
+        if self.dead:
+            raise Died
+        return {"Item": self._table.get(Key)}
