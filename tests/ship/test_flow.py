@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.shipping import NAMESPACE
-from waybill.errors import ExportFailed, InvalidFlow
+from waybill.errors import ExporterStopped, ExportFailed, InvalidFlow
 from waybill.model.flow import Flow, parse_flow
 from waybill.ship.flow import run_flow
 
 if TYPE_CHECKING:
     from tests.support.shipping import World
+    from waybill.export.ports import Delivery
 
 
 def flow_of(tasks: dict[str, list[str]], flow_id: str = "ship", **properties: Any) -> Flow:
@@ -93,3 +94,18 @@ def test_an_exporter_that_is_down_does_not_keep_the_others_from_going_on(world: 
 
     assert failure.value.again
     assert 0 < len(slow.keys) < 30
+
+
+def test_a_run_that_trouble_ended_is_not_continued(world: World) -> None:
+    marquez = world.stream()
+    world.fill(["load.customers"] * 3, ago=60)
+
+    async def refuse_the_second(_: Delivery) -> None:
+        if marquez.keys:
+            raise ExporterStopped("503")
+
+    marquez.before = refuse_the_second
+    with pytest.raises(ExportFailed) as failure:
+        world.ship()
+
+    assert (failure.value.again, len(marquez.keys)) == (False, 1)

@@ -29,7 +29,7 @@ class TaskAnswer:
     """What a task did.
 
     Attributes:
-        moved: whether any exporter's position moved.
+        again: whether an exporter ran out of time, and moved.
         failures: why exporters stopped, by exporter id, with what was delivered before.
         figures: what there is to measure, by exporter id, of those that stopped too.
     """
@@ -39,7 +39,7 @@ class TaskAnswer:
     complete: bool = False
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     busy: Busy | None = None
-    moved: bool = False
+    again: bool = False
     failures: dict[str, str] = field(default_factory=dict)
     figures: dict[str, Figures] = field(default_factory=dict)
 

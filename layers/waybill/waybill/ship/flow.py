@@ -113,7 +113,7 @@ async def run_flow(
             if measure is not None:
                 measure(flow, task.id, answers[task.id])
             failures += [f"{task.id}.{exporter}: {reason}" for exporter, reason in answers[task.id].failures.items()]
-    again = any(answer.moved and not answer.complete for answer in answers.values())
+    again = any(answer.again for answer in answers.values())
     if failures:
         failed = ExportFailed("\n".join(failures + refused))
         failed.again = again

@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from waybill.errors import ExportFailed, InvalidFlow
 from waybill.settings import settings
 from waybill.ship.flow import FLOW_OR_POINTER, load_flow, require_files_only, run_flow
@@ -48,8 +50,11 @@ def ship_lineage(event: Any, context: LambdaContext, logger: Logger, *, files_on
     try:
         answer, again = asyncio.run(run_flow(services_of(settings()), flow, seconds, context.aws_request_id, measure))
     except ExportFailed as failed:
-        if failed.again:
-            go_on()
+        try:
+            if failed.again:
+                go_on()
+        except (BotoCoreError, ClientError):
+            logger.exception("cannot go on in another invocation")
         raise
     if again:
         go_on()

@@ -219,9 +219,9 @@ class _TaskRun:
             else:
                 self._ends.stopped(config.id, position, way.reached, new=new)
             self._answer.complete &= complete
-            self._answer.moved |= position.progress != before
             counts = exporter.outputs() | way.counts.as_json()
             self._answer.figures[config.id] = Figures(0.0 if complete else self._age(way.reached), counts)
+        self._answer.again |= not complete and way.position.progress != before
         return way
 
     def _age(self, key: str) -> float:
