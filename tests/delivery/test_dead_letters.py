@@ -14,6 +14,7 @@ from tests.support.receivers import Receiver, Reply
 from waybill import cli
 from waybill.cli.stack import Stack
 from waybill.model import report
+from waybill.store.aws import client
 from waybill.store.dead_letters import FAILED_LATER, DeadLetter, DeadLetters
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ class TestStore:
         large = letter(run_events=[{"facets": "☃" * 300_000}])
         letters.put(large)
         assert letters.whole(letter()) == large
+
+    def test_a_letter_whose_object_is_gone_is_gone(self, letters: DeadLetters, stack: StackInMemory) -> None:
+        letters.put(letter(run_events=[{"facets": "☃" * 300_000}]))
+        bucket = stack.settings.lineage_bucket
+        for found in client("s3").list_objects_v2(Bucket=bucket)["Contents"]:
+            client("s3").delete_object(Bucket=bucket, Key=found["Key"])
+        assert letters.whole(letter()) is None
 
     def test_listing_reads_no_event(self, letters: DeadLetters) -> None:
         letters.put(letter())

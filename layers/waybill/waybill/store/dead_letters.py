@@ -147,14 +147,17 @@ class DeadLetters:
         yield from sorted(found, key=lambda letter: (letter.namespace, letter.key))
 
     def whole(self, letter: DeadLetter) -> DeadLetter | None:
-        """Return a letter with its events, or None when it is gone."""
+        """Return a letter with its events, or None when it, or the object in S3 that holds them, is gone."""
         item = self._client.get_item(
             TableName=self._table, Key=_key(letter.namespace, letter.key), ConsistentRead=True
         ).get("Item")
         if item is None or "letter" not in item:
             return None
         pointer = item.get("contentObject", {}).get("S")
-        content = json.loads(self._objects.get(pointer) if pointer else item["content"]["S"])
+        text = self._objects.find(pointer) if pointer else item["content"]["S"]
+        if text is None:
+            return None
+        content = json.loads(text)
         summary = json.loads(item["letter"]["S"])
         return DeadLetter(**summary, event=content["event"], run_events=content["runEvents"])
 
