@@ -95,7 +95,7 @@ def ion_lines() -> Render:
     """Return what renders a delivery as one line of Amazon Ion's text: the same document, its times as timestamps.
 
     JSON is a subset of Ion's text (https://amazon-ion.github.io/ion-docs/docs/spec.html), and an ISO 8601 time without
-    quotes is a timestamp. So no Ion library is needed to write; `amazon.ion` would bring numpy into the layer. Only keys
+    quotes is a timestamp. So no Ion library is needed to write; `amazon.ion` would bring numpy into the layer. Keys
     such as "$10" become quoted symbols: readers in C take them for numbers of the table of symbols.
     """
     asset_ion = kept(_asset_ion)
