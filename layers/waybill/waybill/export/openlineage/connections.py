@@ -16,7 +16,7 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from waybill.export.openlineage.connection import proxy_of, tls_of
-from waybill.export.openlineage.wire import SUCCESS, final, is_kept, nothing_came, reset, write
+from waybill.export.openlineage.wire import SUCCESS, exchange, is_kept, is_unfit, nothing_came, reset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -77,7 +77,10 @@ class Connections(httpx.AsyncBaseTransport):
         """
         try:
             opening = self._opening_of(request)
-            connection = await self._connection(opening, fresh=FRESH in request.extensions)
+            connection = await self._pool().connect(opening.request, [], self._timeout)
+            while is_unfit(connection.protocol, fresh=FRESH in request.extensions):
+                connection.close()
+                connection = await self._pool().connect(opening.request, [], self._timeout)
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.ConnectError(str(error)) from error
         request.extensions[SENT] = True
@@ -90,29 +93,15 @@ class Connections(httpx.AsyncBaseTransport):
             connection.close()
             raise
 
-    async def _connection(self, opening: _Opening, *, fresh: bool) -> Connection:
-        """Return a connection; a kept one is closed where a fresh one is asked for, and when something came on it.
-
-        What came is no answer to the next request, and would be read as one.
-        """
-        pool = self._pool()
-        while True:
-            connection = await pool.connect(opening.request, [], self._timeout)
-            protocol = connection.protocol
-            if protocol is None or not (fresh or protocol.should_close) or not is_kept(protocol):
-                return connection
-            connection.close()
-
     async def _exchange(self, connection: Connection, request: bytes) -> httpx.Response:
-        """Write a request and read the head of its answer, which may come before all is written."""
+        """Write a request and read the head of its answer."""
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             raise httpx.ConnectError("the connection was lost")
         kept = is_kept(protocol)
         protocol.set_response_params(read_timeout=self._patience, read_until_eof=True, auto_decompress=False)
         try:
-            early = await write(protocol, transport, request)
-            message, payload = early or await final(protocol)
+            message, payload = await exchange(protocol, transport, request)
         except _TROUBLES as error:
             raise (KeptConnectionBroke if kept and nothing_came(error) else httpx.ReadError)(str(error)) from error
         answer = _Answer(connection, payload, taken=message.code in SUCCESS)

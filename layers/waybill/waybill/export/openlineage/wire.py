@@ -50,32 +50,61 @@ def nothing_came(error: Exception) -> bool:
     return isinstance(error, OSError) and not isinstance(error, TimeoutError)
 
 
-async def write(protocol: ResponseHandler, transport: asyncio.Transport, request: bytes) -> Head | None:
-    """Write a request, a large one as fast as it is taken; return the head of an answer that comes before the end.
+def is_unfit(protocol: ResponseHandler | None, *, fresh: bool) -> bool:
+    """Whether a kept connection is of no use: a fresh one is asked for, or something came that nobody asked for.
 
-    A server that takes what it answered before the end still gets all of it. The time for the answer begins at the end.
-    Of a large one the system keeps little in buffers of its own: what lies there is not seen, and counted as sent.
+    What came is no answer to the next request, and would be read as one.
     """
+    return protocol is not None and (fresh or protocol.should_close) and is_kept(protocol)
+
+
+async def exchange(protocol: ResponseHandler, transport: asyncio.Transport, request: bytes) -> Head:
+    """Write a request and read the head of its answer, which may come before all is written.
+
+    The time for it begins when all is written, and again when a server says that it is at work.
+    """
+    early = None
     if len(request) > _PIECE:
-        _set(transport, socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _PIECE)
-    for start in range(0, len(request), _PIECE):
-        if transport.is_closing():
-            break
-        transport.write(request[start : start + _PIECE])
-        while transport.get_write_buffer_size():
-            if protocol.should_close and (early := await protocol.read())[0].code not in _INFORMATION:
-                if early[0].code in SUCCESS:
-                    transport.write(request[start + _PIECE :])
-                return early
-            await asyncio.sleep(_A_MOMENT)
+        early = await _write_large(protocol, transport, request)
+    else:
+        transport.write(request)
+        if transport.get_write_buffer_size():
+            early = await _drained(protocol, transport)
+    if early is not None:
+        return early
     protocol.start_timeout()
-    return None
-
-
-async def final(protocol: ResponseHandler) -> Head:
-    """Read the head of the answer; what a server says before it only shows that it is at work."""
     head = await protocol.read()
     while head[0].code in _INFORMATION:
         protocol.start_timeout()
         head = await protocol.read()
     return head
+
+
+async def _write_large(protocol: ResponseHandler, transport: asyncio.Transport, request: bytes) -> Head | None:
+    """Write a large request as fast as it is taken; return the head of an answer that comes before the end.
+
+    A server that takes what it answered before the end still gets all of it. The system keeps little in buffers of its
+    own: what lies there is not seen, and counted as sent.
+    """
+    _set(transport, socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _PIECE)
+    for start in range(0, len(request), _PIECE):
+        if transport.is_closing():
+            break
+        transport.write(request[start : start + _PIECE])
+        early = await _drained(protocol, transport)
+        if early is not None:
+            if early[0].code in SUCCESS:
+                transport.write(request[start + _PIECE :])
+            return early
+    return None
+
+
+async def _drained(protocol: ResponseHandler, transport: asyncio.Transport) -> Head | None:
+    """Wait until all is sent; return the head of an answer that comes before."""
+    while transport.get_write_buffer_size():
+        if protocol.should_close:
+            early = await protocol.read()
+            if early[0].code not in _INFORMATION:
+                return early
+        await asyncio.sleep(_A_MOMENT)
+    return None
