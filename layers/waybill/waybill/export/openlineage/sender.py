@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import httpx
@@ -169,9 +170,15 @@ class _Post(httpx.Request):
 async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[str, str]) -> Answer:
     """Read an answer."""
     if response.status_code in _SUCCESS and any(said in response.headers.raw for said in _NO_BODY):
-        return Answer(response.status_code, credentials=credentials)
+        return _taken(response.status_code, credentials)
     body, whole = await _read(response)
     return _answered(response, credentials, secrets, body, whole=whole)
+
+
+@cache
+def _taken(status: int, credentials: int) -> Answer:
+    """Return the answer that most posts get: a success without a word."""
+    return Answer(status, credentials=credentials)
 
 
 def _answered(
