@@ -124,9 +124,11 @@ class Shipping(RuleBasedStateMachine):
             self.wait(seconds)
             self.engine.run(TellingExporter(down=True))
 
-    @rule(events=st.integers(0, 6))
-    def run_whose_exporter_stops_at_one_job(self, events: int) -> None:
+    @rule(events=st.integers(0, 6), count=st.integers(1, 4))
+    def run_whose_exporter_stops_at_one_job(self, events: int, count: int) -> None:
         """The other jobs go on while one waits for its answer, which is that the exporter cannot go on."""
+        self.record_many_jobs(count, 0.0)
+        self.wait(10.0)
         exporter = TellingExporter()
         held: list[str] = []
 
@@ -140,8 +142,10 @@ class Shipping(RuleBasedStateMachine):
         exporter.before = stop
         self.engine.run(exporter)
 
-    @rule(events=st.integers(0, 6))
-    def run_while_another_one_ships(self, events: int) -> None:
+    @rule(events=st.integers(0, 6), count=st.integers(1, 4))
+    def run_while_another_one_ships(self, events: int, count: int) -> None:
+        self.record_many_jobs(count, 0.0)
+        self.wait(LEASE.total_seconds() + 1)
         exporter, second = TellingExporter(), TellingExporter()
         ends: list[End] = []
 

@@ -13,7 +13,6 @@ from moto.dynamodb.exceptions import ConditionalCheckFailed
 from moto.dynamodb.models import DynamoDBBackend
 
 from tests.support.shipping import Died
-from waybill.store.keyvalue import POSITION_MARK
 from waybill.store.log_reader import LogItem, LogPage
 from waybill.store.shards import Generation, hour_of, next_hour
 
@@ -93,9 +92,14 @@ class TableInMemory:
 
     def position(self) -> str | None:
         """Return the JSON of the only position, or None where there is none yet."""
-        items = [item.to_json()["Attributes"] for item in self._backend.get_table(self.name).all_items()]
-        bodies = [item["body"]["S"] for item in items if POSITION_MARK in item["key"]["S"] and "body" in item]
-        return bodies[0] if bodies else None
+        return next((item["body"]["S"] for item in self._items() if "body" in item), None)
+
+    def end_fetched_date(self) -> str:
+        """Return the end that is stored with the only state, "" where there is none yet."""
+        return next((item["endFetchedDate"]["S"] for item in self._items() if "endFetchedDate" in item), "")
+
+    def _items(self) -> list[dict[str, Any]]:
+        return [item.to_json()["Attributes"] for item in self._backend.get_table(self.name).all_items()]
 
     def get(self, key: dict[str, Any]) -> dict[str, Any]:
         """Return an item, empty where there is none."""
