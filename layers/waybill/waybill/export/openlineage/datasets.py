@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from waybill.export.openlineage.config import OpenLineageAssetExporter
     from waybill.model.asset import Asset
 
-_MOST_KEPT = 16 * 1024 * 1024
-"""Bytes of rendered datasets that are kept."""
+_MOST_BYTES, _MOST_KEPT = 16 * 1024 * 1024, 5_000
+"""Rendered datasets that are kept: as many as the engine keeps assets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Datasets:
         if kept is not None:
             return kept
         made = self.render(asset)
-        if self._size + made.size > _MOST_KEPT:
+        if self._size + made.size > _MOST_BYTES or len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
             self._size = 0
         self._kept[id(asset)] = made
