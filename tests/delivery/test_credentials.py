@@ -190,7 +190,6 @@ def test_a_token_endpoint_of_the_own_authority_is_trusted_beside_a_backend_witho
     assert receiver.requests[0].headers["authorization"] == "Bearer t"
 
 
-@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
 def test_a_proxy_is_shown_a_password_of_any_characters() -> None:
     keep_secret("proxy", "pässwörd€")
     login = f"Basic {base64.b64encode('waybill:pässwörd€'.encode()).decode()}"

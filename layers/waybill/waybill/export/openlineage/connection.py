@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 
 class Login(NamedTuple):
-    """Who goes through a proxy. The charset is that of other credentials, for what Latin-1 lacks."""
+    """Who goes through a proxy."""
 
     name: str
     password: str
-    charset: str = "utf-8"
 
 
 def tls_context(config: OpenLineageAssetExporter) -> ssl.SSLContext:

@@ -8,6 +8,7 @@ and a request is written here. Redirects are never followed, cookies and `~/.net
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from aiohttp.streams import StreamReader
 
     from waybill.export.openlineage.config import OpenLineageAssetExporter
+    from waybill.export.openlineage.connection import Login
 
 KEEP_IDLE = 4.0
 """Seconds that an idle connection stays in use: fewer than any backend keeps one (Data.Rentgen 5, Marquez 30)."""
@@ -58,7 +60,7 @@ class Connections(httpx.AsyncBaseTransport):
         address, credentials = proxy_of(config)
         self._tls = tls_of(config, address)
         self._proxy = URL(address) if address is not None else None
-        self._proxy_auth = aiohttp.BasicAuth(*credentials) if credentials is not None else None
+        self._proxy_headers = {} if credentials is None else {"Proxy-Authorization": _basic(credentials)}
         connecting = config.timeout.connect
         self._timeout = aiohttp.ClientTimeout(connect=connecting, sock_connect=connecting)
         self._patience = config.timeout.first_byte
@@ -122,17 +124,22 @@ class Connections(httpx.AsyncBaseTransport):
         last = self._opening
         if last is not None and last.headers is request.headers and last.url is request.url:
             return last
+        tunnelled = request.url.scheme == "https"
         made = aiohttp.ClientRequest(
             request.method,
             URL(str(request.url), encoded=True),
-            headers={**self._headers, **request.headers},
+            headers={**self._headers, **request.headers, **({} if tunnelled else self._proxy_headers)},
             loop=asyncio.get_running_loop(),
             ssl=self._tls,
             proxy=self._proxy,
-            proxy_auth=self._proxy_auth,
+            proxy_headers=dict(self._proxy_headers) if tunnelled else None,
         )
         self._opening = _Opening(request, made)
         return self._opening
+
+
+def _basic(login: Login) -> str:
+    return f"Basic {b64encode(f'{login.name}:{login.password}'.encode()).decode()}"
 
 
 class _Opening:
@@ -150,10 +157,7 @@ class _Opening:
         self._head = b""
 
     def head(self, length: int) -> bytes:
-        """Return the head of a request with a body of so many bytes.
-
-        To be called after a connection was had: a proxy's credentials are among the headers from then on.
-        """
+        """Return the head of a request with a body of so many bytes."""
         if not self._head:
             request = self.request
             through = request.proxy is not None and not request.is_ssl()
