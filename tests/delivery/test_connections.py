@@ -68,7 +68,9 @@ def test_a_201_whose_body_breaks_off_is_a_known_answer_and_repeats_nothing() -> 
 
 def test_an_outcome_that_stays_unknown_is_set_aside_after_three_tries_while_others_get_through() -> None:
     def behave(request: Request) -> Reply:
-        return Reply(stored=False, reset=True) if request.job == job_name("job2") else Reply(wait=0.01)
+        if request.job == job_name("job2"):
+            return Reply(wait=0.1, stored=False, reset=True)
+        return Reply(wait=0.01)
 
     receiver = Receiver(behave)
     lost = delivery(1, "job2")
