@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import socketserver
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
-_LENGTH = b"content-length:"
+_LENGTH = re.compile(rb"(?i)content-length: *(\d+)")
+_END = b"\r\n\r\n"
 
 
 class _Takes(asyncio.Protocol):
@@ -28,20 +30,12 @@ class _Takes(asyncio.Protocol):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._data += data
-        while (size := self._request_size()) is not None and len(self._data) >= size:
-            self._data = self._data[size:]
-            self._answer()
-
-    def _request_size(self) -> int | None:
-        head, end, _ = self._data.partition(b"\r\n\r\n")
-        if not end:
-            return None
-        return len(head) + len(end) + _length(head)
-
-    def _answer(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(_ANSWER)
+        data = self._data + data if self._data else data
+        while (end := data.find(_END)) >= 0 and len(data) >= (size := end + len(_END) + _length(data[:end])):
+            data = data[size:]
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.write(_ANSWER)
+        self._data = data
 
 
 async def _serve(listening: socket.socket) -> None:
@@ -82,8 +76,8 @@ def _serve_slowly(listening: socket.socket, delay: float) -> None:
 
 
 def _length(head: bytes) -> int:
-    _, _, rest = head.lower().partition(_LENGTH)
-    return int(rest.split(b"\r\n", 1)[0])
+    said = _LENGTH.search(head)
+    return int(said[1]) if said else 0
 
 
 @contextmanager
