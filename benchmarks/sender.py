@@ -220,15 +220,15 @@ def _bare(url: str, in_flight: int) -> Pace:
 
 
 async def _side_by_side(in_flight: int, things: Sequence[Any], send: Callable[[Any], Awaitable[Any]]) -> Pace:
-    """Send everything, so many at a time, after one that opens the way."""
-    await send(things[0])
-    left = iter(things[1:])
+    """Send everything, so many at a time, after those that open the connections."""
+    await asyncio.gather(*(send(thing) for thing in things[:in_flight]))
+    left = iter(things[in_flight:])
 
     async def work() -> None:
         for thing in left:
             await send(thing)
 
-    with _Stopwatch(len(things) - 1) as watch:
+    with _Stopwatch(len(things) - in_flight) as watch:
         await asyncio.gather(*(work() for _ in range(in_flight)))
     return watch.pace
 
