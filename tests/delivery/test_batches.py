@@ -178,19 +178,24 @@ def test_a_batch_whose_answer_cannot_be_understood_is_sent_one_by_one(document: 
     assert backend.run_ids == sorted(run_id(parcel) for parcel in parcels)
 
 
+def posted_three_through(backend: Any) -> list[str]:
+    """What each of three events hears that are posted as a batch to something that answers posts."""
+
+    async def run() -> list[Answer | BaseException]:
+        sender = BatchSender(backend, backend, BACKENDS["datahub"], 3)
+        events = [RunEvent(str(number), "COMPLETE", "run", b"{}") for number in range(3)]
+        async with asyncio.timeout(5):
+            return await asyncio.gather(*(sender.post(event) for event in events), return_exceptions=True)
+
+    return [str(outcome) for outcome in asyncio.run(run())]
+
+
 def test_whatever_happens_to_a_batch_everyone_who_waits_hears_of_it() -> None:
     class Broken:
         async def post(self, event: RunEvent) -> Answer:
             raise ExporterStopped(f"no token for {event.id}")
 
-    async def run() -> list[Answer | BaseException]:
-        broken: Any = Broken()
-        sender = BatchSender(broken, broken, BACKENDS["datahub"], 3)
-        events = [RunEvent(str(number), "COMPLETE", "run", b"{}") for number in range(3)]
-        async with asyncio.timeout(5):
-            return await asyncio.gather(*(sender.post(event) for event in events), return_exceptions=True)
-
-    assert [str(outcome) for outcome in asyncio.run(run())] == ["no token for batch"] * 3
+    assert posted_three_through(Broken()) == ["no token for batch"] * 3
 
 
 def test_whatever_happens_to_an_event_of_a_refused_batch_it_hears_of_it() -> None:
@@ -200,11 +205,4 @@ def test_whatever_happens_to_an_event_of_a_refused_batch_it_hears_of_it() -> Non
                 raise ExporterStopped("no token")
             return Answer(400 if event.id == "batch" else 201)
 
-    async def run() -> list[Answer | BaseException]:
-        refusing: Any = Refusing()
-        sender = BatchSender(refusing, refusing, BACKENDS["datahub"], 3)
-        events = [RunEvent(str(number), "COMPLETE", "run", b"{}") for number in range(3)]
-        async with asyncio.timeout(5):
-            return await asyncio.gather(*(sender.post(event) for event in events), return_exceptions=True)
-
-    assert [str(outcome) for outcome in asyncio.run(run())] == ["HTTP 201", "no token", "HTTP 201"]
+    assert posted_three_through(Refusing()) == ["HTTP 201", "no token", "HTTP 201"]

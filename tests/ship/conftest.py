@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import uuid
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.shipping import World
-from tests.support.tables import make_tables
+from tests.support.tables import aws_client, make_tables
 from tools.emulator import Emulator
+from waybill.store.offsets import ParameterOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,3 +27,11 @@ def emulator() -> Iterator[Emulator]:
 def world(emulator: Emulator) -> World:
     """Empty tables, and a clock that stands at noon."""
     return World(make_tables(emulator.url))
+
+
+@pytest.fixture
+def parameters(world: World) -> Any:
+    """The offsets of the world's tasks in Parameter Store."""
+    ssm = aws_client(world.tables.url, "ssm")
+    world.offsets = ParameterOffsets(ssm, f"stack-{uuid.uuid4().hex[:8]}")
+    return ssm

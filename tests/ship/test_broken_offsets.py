@@ -30,20 +30,6 @@ def put_state(world: World, key: str, damage: dict[str, Any]) -> None:
     world.dynamodb.put_item(TableName=world.tables.key_values, Item=item)
 
 
-def put_body(world: World, name: str, body: dict[str, str]) -> None:
-    world.dynamodb.update_item(
-        TableName=world.tables.key_values,
-        Key={"namespace": {"S": NAMESPACE}, "key": {"S": name}},
-        UpdateExpression="SET body = :body",
-        ExpressionAttributeValues={":body": body},
-    )
-
-
-def position_name(world: World, exporter_id: str) -> str:
-    (name,) = (name for name in world.values() if name.endswith(f"#{exporter_id}"))
-    return name
-
-
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_state_that_is_none_is_told_among_the_others_and_can_be_reset(world: World, damage: dict[str, Any]) -> None:
     put_state(world, OTHER, damage)
@@ -97,7 +83,7 @@ def test_a_position_with_a_wrong_value_is_none(world: World, changes: dict[str, 
     world.stream()
     world.event()
     world.ship()
-    name = position_name(world, "marquez")
+    name = world.position_name("marquez")
     good = orjson.loads(world.values()[name]["body"])
 
     with pytest.raises(InvalidOffset) as refusal:
@@ -110,7 +96,7 @@ def test_a_position_with_a_wrong_value_is_none(world: World, changes: dict[str, 
 def test_a_shard_with_a_wrong_value_is_none(world: World, changes: dict[str, Any]) -> None:
     world.stream()
     world.ship()
-    good = orjson.loads(world.values()[position_name(world, "marquez")]["body"])
+    good = orjson.loads(world.values()[world.position_name("marquez")]["body"])
     good["shards"]["0"] |= changes
 
     with pytest.raises(InvalidOffset):
@@ -121,7 +107,7 @@ def test_beside_a_position_that_is_none_all_others_are_shown(world: World) -> No
     world.stream("broken")
     world.stream("good")
     world.ship()
-    put_body(world, position_name(world, "broken"), {"S": "{}"})
+    world.put_position(world.position_name("broken"), {"S": "{}"})
 
     (task,) = Offsets(world.services).all(count=True)
 
@@ -135,8 +121,8 @@ def test_a_position_that_is_no_text_fails_its_exporter_alone(world: World) -> No
     broken, good = world.stream("broken"), world.stream("good")
     world.ship()
     key = world.event(ago=31)
-    name = position_name(world, "broken")
-    put_body(world, name, {"N": "5"})
+    name = world.position_name("broken")
+    world.put_position(name, {"N": "5"})
 
     with pytest.raises(ExportFailed) as failure:
         world.ship()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shipping import NAMESPACE, Died
+from tests.support.shipping import Died
 from waybill.errors import ExportFailed, InvalidFlow
 
 if TYPE_CHECKING:
@@ -136,13 +136,7 @@ def test_nothing_is_deleted_while_the_position_of_an_exporter_cannot_be_read(wor
     world.event(ago=300)
     world.ship()
     waiting = world.event(ago=60)
-    (name,) = (name for name in world.values() if name.endswith("#broken"))
-    world.dynamodb.update_item(
-        TableName=world.tables.key_values,
-        Key={"namespace": {"S": NAMESPACE}, "key": {"S": name}},
-        UpdateExpression="SET body = :body",
-        ExpressionAttributeValues={":body": {"S": "{}"}},
-    )
+    world.put_position(world.position_name("broken"), {"S": "{}"})
 
     with pytest.raises(ExportFailed, match=r"ship_lineage\.broken: .* holds no position"):
         world.ship(delete=True)

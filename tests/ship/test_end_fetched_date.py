@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.shipping import NAMESPACE, STATE_KEY, Died
-from tests.support.tables import aws_client
 from waybill.clock import from_millis, iso
 from waybill.errors import ExporterStopped, ExportFailed
 from waybill.ids import uuid7_millis
 from waybill.ship.offsets import Offsets
-from waybill.store.offsets import ParameterOffsets
 
 if TYPE_CHECKING:
     from tests.support.shipping import World
@@ -28,14 +25,6 @@ def recorded(key: str) -> str:
 
 def stored(world: World) -> str | None:
     return world.state().get("endFetchedDate")
-
-
-@pytest.fixture
-def parameters(world: World) -> Any:
-    """The offsets of the world's tasks in Parameter Store."""
-    ssm = aws_client(world.tables.url, "ssm")
-    world.offsets = ParameterOffsets(ssm, f"stack-{uuid.uuid4().hex[:8]}")
-    return ssm
 
 
 async def refuse(*_: Any) -> None:

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import json
-import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.shipping import NAMESPACE, NOON, STATE_KEY
-from tests.support.tables import aws_client
 from waybill.clock import from_millis
 from waybill.errors import ExportFailed, InvalidDocument, InvalidFlow, StoreBusy
 from waybill.ids import uuid7_millis
 from waybill.ship.offsets import ExporterOffset, Offsets
-from waybill.store.offsets import ParameterOffsets
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from tests.support.shipping import World
     from waybill.export.ports import Delivery
-
-
-@pytest.fixture
-def parameters(world: World) -> Any:
-    """The offsets of the world's tasks in Parameter Store."""
-    ssm = aws_client(world.tables.url, "ssm")
-    world.offsets = ParameterOffsets(ssm, f"stack-{uuid.uuid4().hex[:8]}")
-    return ssm
 
 
 def parameter(world: World) -> str:
@@ -224,13 +213,8 @@ def test_a_position_that_is_none_fails_its_exporter_alone(world: World, body: st
     broken, good = world.stream("broken"), world.stream("good")
     world.ship()
     key = world.event(ago=31)
-    (name,) = (name for name in world.values() if name.endswith("#broken"))
-    world.dynamodb.update_item(
-        TableName=world.tables.key_values,
-        Key={"namespace": {"S": NAMESPACE}, "key": {"S": name}},
-        UpdateExpression="SET body = :body",
-        ExpressionAttributeValues={":body": {"S": body}},
-    )
+    name = world.position_name("broken")
+    world.put_position(name, {"S": body})
 
     with pytest.raises(ExportFailed) as failure:
         world.ship()

@@ -306,6 +306,20 @@ class World:
         items = self.dynamodb.scan(TableName=self.tables.key_values)["Items"]
         return {item["key"]["S"]: {name: next(iter(value.values())) for name, value in item.items()} for item in items}
 
+    def position_name(self, exporter_id: str) -> str:
+        """Return the key under which an exporter's position is stored."""
+        (name,) = (name for name in self.values() if name.endswith(f"#{exporter_id}"))
+        return name
+
+    def put_position(self, name: str, body: dict[str, str]) -> None:
+        """Put something else, with its type, where a position is stored."""
+        self.dynamodb.update_item(
+            TableName=self.tables.key_values,
+            Key={"namespace": {"S": NAMESPACE}, "key": {"S": name}},
+            UpdateExpression="SET body = :body",
+            ExpressionAttributeValues={":body": body},
+        )
+
     def log_keys(self) -> set[str]:
         """Return the sort keys of the events in the log."""
         items = self.dynamodb.scan(TableName=self.tables.lineage, ConsistentRead=True)["Items"]

@@ -59,9 +59,9 @@ def reset(namespace: Namespace, key: Key, stack: StackName = DEFAULT_STACK) -> N
 @app.command(name="set")
 def set_(namespace: Namespace, key: Key, time: Time, flow: TaskFlow = None, stack: StackName = DEFAULT_STACK) -> None:
     """Set a task's offset to a time: its next run ships what was recorded since then."""
-    document = None if flow is None else parse_flow(read_flow(flow))
-    _offsets(stack).set(namespace, key, _instant(time), document)
-    typer.echo(f"{namespace}/{key}: the next run ships what was recorded since {iso(_instant(time))}")
+    document, moment = None if flow is None else parse_flow(read_flow(flow)), _instant(time)
+    _offsets(stack).set(namespace, key, moment, document)
+    typer.echo(f"{namespace}/{key}: the next run ships what was recorded since {iso(moment)}")
 
 
 def _instant(time: str) -> datetime:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from waybill.export.openlineage.mapping import RunEvent
-from waybill.export.openlineage.outcomes import Answer, Verdict, judge
+from waybill.export.openlineage.outcomes import SUCCESS, Answer, Verdict, judge
 
 if TYPE_CHECKING:
     from waybill.export.openlineage.backends import Backend
     from waybill.export.openlineage.sender import Sender
 
 _MOMENT = 0.005
-_SUCCESS = range(200, 300)
 _NO_SUCH_ENDPOINT = (404, 405, 501)
 
 
@@ -131,7 +130,7 @@ class BatchSender:
 
     def _shares(self, answer: Answer, size: int) -> list[Answer] | None:
         """Return the answer for each event; None when it cannot be told which of them were taken."""
-        if answer.verdict is not None or answer.status not in _SUCCESS:
+        if answer.verdict is not None or answer.status not in SUCCESS:
             return [answer] * size
         verdict = judge(answer, self._backend.outcomes).verdict
         if verdict is Verdict.MISROUTED:

@@ -17,7 +17,8 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from waybill.export.openlineage.connection import proxy_of, tls_of
-from waybill.export.openlineage.wire import SUCCESS, exchange, is_kept, is_unfit, nothing_came, reset
+from waybill.export.openlineage.outcomes import SUCCESS
+from waybill.export.openlineage.wire import exchange, is_kept, is_unfit, nothing_came, reset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

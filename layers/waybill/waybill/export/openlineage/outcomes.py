@@ -118,11 +118,12 @@ def _says(name: str, *values: object) -> Callable[[Answer], bool]:
     return said
 
 
-_2XX, _3XX, _4XX, _5XX = range(200, 300), range(300, 400), range(400, 500), range(500, 600)
+SUCCESS = range(200, 300)
+_3XX, _4XX, _5XX = range(300, 400), range(400, 500), range(500, 600)
 
 COMMON = (
-    Rule(_2XX, Verdict.MISROUTED, "a web page answered, such as a login page; look at uri and auth", _is_html),
-    Rule(_2XX, Verdict.DONE, "taken"),
+    Rule(SUCCESS, Verdict.MISROUTED, "a web page answered, such as a login page; look at uri and auth", _is_html),
+    Rule(SUCCESS, Verdict.DONE, "taken"),
     Rule(_3XX, Verdict.MISROUTED, "it redirects, and redirects are not followed; give the final address as uri"),
     Rule((401, 403), Verdict.AUTH, "it does not accept the credentials; look at auth"),
     Rule((407,), Verdict.MISROUTED, "the proxy asks for credentials; look at proxy"),
@@ -140,14 +141,14 @@ COMMON = (
 
 MARQUEZ = (Rule((500,), Verdict.REFUSED, "it cannot read the event", _says("code", 400)),)
 OPENMETADATA = (
-    Rule(_2XX, Verdict.UNKNOWN, "the answer broke off, or cannot be read", _cannot_be_read),
+    Rule(SUCCESS, Verdict.UNKNOWN, "the answer broke off, or cannot be read", _cannot_be_read),
     Rule(
-        _2XX,
+        SUCCESS,
         Verdict.REFUSED,
         "it stored nothing or only a part of the event",
         _says("status", "failure", "partial_success"),
     ),
-    Rule(_2XX, Verdict.REFUSED, "it made no edge of the event", _says("lineageEdgesCreated", 0)),
+    Rule(SUCCESS, Verdict.REFUSED, "it made no edge of the event", _says("lineageEdgesCreated", 0)),
     Rule(
         (503,), Verdict.MISROUTED, "its OpenLineage feature is switched off", lambda answer: b"disabled" in answer.body
     ),

@@ -11,7 +11,7 @@ import httpx
 
 from waybill.export.openlineage.auth import auth_of
 from waybill.export.openlineage.connections import FRESH, SENT, Connections
-from waybill.export.openlineage.outcomes import Answer, Verdict
+from waybill.export.openlineage.outcomes import SUCCESS, Answer, Verdict
 from waybill.export.openlineage.troubles import trouble_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from waybill.export.openlineage.mapping import RunEvent
     from waybill.export.ports import Deadline
 
-_SUCCESS = range(200, 300)
 _NO_BODY = ((b"Content-Length", b"0"), (b"content-length", b"0"))
 _LEAST_TIME = 0.01
 _MOST_READ = 64 * 1024
@@ -143,7 +142,7 @@ class HttpSender:
             if response is None:
                 return trouble_of(error, sent=SENT in request.extensions)
             answer = _answered(response, credentials, own, b"", whole=False)
-        if auth.unproven and answer.status in _SUCCESS:
+        if auth.unproven and answer.status in SUCCESS:
             auth.unproven = False
         return answer
 
@@ -169,7 +168,7 @@ class _Post(httpx.Request):
 
 async def _answer(response: httpx.Response, credentials: int, secrets: Mapping[str, str]) -> Answer:
     """Read an answer."""
-    if response.status_code in _SUCCESS and any(said in response.headers.raw for said in _NO_BODY):
+    if response.status_code in SUCCESS and any(said in response.headers.raw for said in _NO_BODY):
         return _taken(response.status_code, credentials)
     body, whole = await _read(response)
     return _answered(response, credentials, secrets, body, whole=whole)
@@ -204,7 +203,7 @@ def _answered(
 
 async def _read(response: httpx.Response) -> tuple[bytes, bool]:
     """Read the answer's body, unzipped, as far as it is of use; tell whether it came to its end."""
-    most = _MOST_READ_OF_USE if response.status_code in _SUCCESS else _MOST_READ
+    most = _MOST_READ_OF_USE if response.status_code in SUCCESS else _MOST_READ
     zipped = "content-encoding" in response.headers
     body = bytearray()
     try:

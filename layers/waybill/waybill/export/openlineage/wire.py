@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from waybill.export.openlineage.outcomes import SUCCESS
+
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.http import RawResponseMessage
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     Head = tuple[RawResponseMessage, StreamReader]
 
-SUCCESS = range(200, 300)
 _INFORMATION = (100, *range(102, 200))
 _PIECE = 256 * 1024
 _A_MOMENT = 0.002
